@@ -146,7 +146,8 @@ func (r *Reader) decodeStruct(t Token, to reflect.Value) error {
 			return r.decode(t, to.Field(i))
 		}
 		if fields.strict {
-			return fmt.Errorf("want no field of this name, but %s", strings.Join(slices.Sorted(maps.Keys(fields.at)), ", "))
+			names := slices.Sorted(maps.Keys(fields.at))
+			return fmt.Errorf("want no field of this name, but %s", strings.Join(names, ", "))
 		}
 		return r.Skip(t)
 	})

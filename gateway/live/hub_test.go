@@ -253,7 +253,7 @@ func TestRecoveryIsSent(t *testing.T) {
 // Who comes back after all had left because of an error gets the answer of now. The error of then would make a client
 // that leaves with each error come and go for ever.
 //
-//fault:old-error-to-a-newcomer && !e.mu.errIsOld =>
+//fault:old-error-to-a-newcomer !e.mu.errIsOld && =>
 func TestErrorIsNotOfTheLastLoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var fail atomic.Bool

@@ -79,7 +79,8 @@ func (s *Subscription) nextLocked() *Update {
 	if u := s.dataLocked(); u != nil {
 		return u
 	}
-	if e.mu.err != nil && !e.mu.errIsOld && s.errSeen != e.mu.errCount { //fault:old-error-to-a-newcomer TestErrorIsNotOfTheLastLoop
+	isNews := !e.mu.errIsOld && s.errSeen != e.mu.errCount //fault:old-error-to-a-newcomer TestErrorIsNotOfTheLastLoop
+	if e.mu.err != nil && isNews {
 		s.errSeen = e.mu.errCount
 		return &Update{Kind: KindError, Err: e.mu.err}
 	}

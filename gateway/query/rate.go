@@ -23,7 +23,9 @@ func parseRate(spec string) (*scanplan.Rate, error) {
 	parts := strings.Split(spec[len("rate{"):len(spec)-1], ",")
 	if len(parts) > 3 {
 		return nil, Bad(
-			"Incorrect number of values in rate options specification, must be counter[,counter max value,reset value], recieved: %d parts", len(parts))
+			"Incorrect number of values in rate options specification, must be "+
+				"counter[,counter max value,reset value], recieved: %d parts",
+			len(parts))
 	}
 
 	o.Counter = strings.HasSuffix(parts[0], "counter")

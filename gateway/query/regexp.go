@@ -115,7 +115,8 @@ func (r *javaRegexp) find(value string) bool {
 	if err != nil {
 		r.fault.CompareAndSwap(nil,
 			TooMuch(
-				"Regular expression too slow: it takes too many steps to look for it in names; look-around, back-references and repetitions in repetitions take many"))
+				"Regular expression too slow: it takes too many steps to look for it in names; "+
+					"look-around, back-references and repetitions in repetitions take many"))
 	}
 	return found
 }

@@ -51,7 +51,9 @@ func parseNumericTime(text string) (int64, error) {
 	if strings.Contains(text, ".") {
 		if !dottedMillis(text) {
 			return 0, fmt.Errorf(
-				"Invalid time: %s. Millisecond timestamps must be in the format <seconds>.<ms> where the milliseconds are limited to 3 digits", text)
+				"Invalid time: %s. Millisecond timestamps must be in the format <seconds>.<ms> "+
+					"where the milliseconds are limited to 3 digits",
+				text)
 		}
 		// OpenTSDB, too, only deletes the dot: with fewer than three decimals the time is
 		// in 1970.

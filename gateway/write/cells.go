@@ -154,7 +154,8 @@ func (c *cells) addMulti(key []byte) {
 	// separate cell, as a put of OpenTSDB writes it, unless another comes before it.
 	rest := c.entries
 	// A single point that is left becomes the same cell below.
-	for len(rest) > 1 && rest[0].qualifier[0] == encoding.AppendColumn[0] { //fault:multi-cell-like-an-append-column TestWriter_multiCellNotLikeAppendColumn
+	for len(rest) > 1 && //fault:multi-cell-like-an-append-column TestWriter_multiCellNotLikeAppendColumn
+		rest[0].qualifier[0] == encoding.AppendColumn[0] {
 		c.addCell(key, &rest[0])
 		rest = rest[1:]
 	}

@@ -198,7 +198,7 @@ func TestWriter_forms(t *testing.T) {
 // No multi cell begins with the byte 05, because OpenTSDB's fsck takes such a cell for an append
 // column: points of the seconds 80 to 95 that would come first get cells of their own.
 //
-//fault:multi-cell-like-an-append-column => for false {
+//fault:multi-cell-like-an-append-column len(rest) > 1 => false
 func TestWriter_multiCellNotLikeAppendColumn(t *testing.T) {
 	f := func(seconds []int64, want ...string) {
 		t.Helper()

@@ -13,11 +13,11 @@ var ofAligned = []mutant{
 		test: "gateway/query/engine/stage TestAligned_everyHole",
 	}, {
 		name: "aligned-hole-at-the-start-of-a-part", file: "gateway/query/merge/aligned.go",
-		old: "sp.alignedEnded || member.late:", new: "sp.alignedEnded:",
+		old: "sp.alignedEnded || member.late ||", new: "sp.alignedEnded ||",
 		test: "gateway/query/engine/stage TestAligned_everyHole",
 	}, {
 		name: "aligned-hole-at-the-end-of-a-part", file: "gateway/query/merge/aligned.go",
-		old: "sp.alignedSeen != n || sp.alignedEnded ||", new: "sp.alignedSeen != n ||",
+		old: "sp.alignedEnded || member.late ||", new: "member.late ||",
 		test: "gateway/query/engine/stage TestAligned_everyHole",
 	}, {
 		name: "aligned-integers-and-floats-of-a-part", file: "pushdown/operator/aligned.go",

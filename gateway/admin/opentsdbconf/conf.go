@@ -117,7 +117,8 @@ func (c *Conf) Blame(err error) error {
 		return err
 	}
 	slices.Sort(keys)
-	return fmt.Errorf("%s: %s: %w", c.name, strings.Join(slices.Compact(keys), ", "), err) //fault:conf-error-without-key TestConfigure_blamesKey
+	blamed := strings.Join(slices.Compact(keys), ", ")
+	return fmt.Errorf("%s: %s: %w", c.name, blamed, err) //fault:conf-error-without-key TestConfigure_blamesKey
 }
 
 // translation is one call of Environment.

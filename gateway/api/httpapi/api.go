@@ -72,22 +72,28 @@ func (a *API) Handler() http.Handler {
 	}
 	plain := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { a.route(routes, w, r) })
 	zipped := gzhttp.GzipHandler(plain)
-	// Outermost first: parameters may be separated by semicolons, as in OpenTSDB, for all readers;
-	// every log line of a request has its id, a panic anywhere is answered, every reader of a body
-	// is bound to the pace, and origins are checked before the route is looked up.
-	return http.AllowQuerySemicolons(httpio.WithRequestID(a.recovered(a.withBodyPace(a.Guard.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { //fault:parameters-behind-semicolons-lost TestStories/parameters
+	served := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if httpio.Path(r) == "api/ws" {
 			plain.ServeHTTP(w, r) // its connection is upgraded, not answered
 			return
 		}
 		zipped.ServeHTTP(w, r)
-	}))))))
+	})
+	// Outermost first: parameters may be separated by semicolons, as in OpenTSDB, for all readers;
+	// every log line of a request has its id, a panic anywhere is answered, every reader of a body
+	// is bound to the pace, and origins are checked before the route is looked up.
+	return http.AllowQuerySemicolons( //fault:parameters-behind-semicolons-lost TestStories/parameters
+		httpio.WithRequestID(a.recovered(a.withBodyPace(a.Guard.Handler(served)))))
 }
 
 // route answers one request, by the handler of its route.
 func (a *API) route(routes map[string]httpio.Endpoint, w http.ResponseWriter, r *http.Request) {
 	path, err := httpio.RouteOf(r.URL.Path)
-	if err := errors.Join(err, checkParameters(r), checkSerializer(r, path)); err != nil { //fault:parameters-undecoded-lost TestStories/parameters
+	err = errors.Join(
+		err,
+		checkParameters(r), //fault:parameters-undecoded-lost TestStories/parameters
+		checkSerializer(r, path))
+	if err != nil {
 		httpio.WriteError(w, r, a.Log, err)
 		return
 	}

@@ -8,7 +8,8 @@ import (
 	"downpour/pushdown/rpc/auth"
 )
 
-// Routes returns all endpoints by their route, see httpio.RouteOf. A path that ends in a slash stands for everything below it.
+// Routes returns all endpoints by their route, see httpio.RouteOf. A path that ends in a slash stands for everything
+// below it.
 func (a *API) Routes() map[string]httpio.Endpoint {
 	const noScope = auth.Scope(0)
 	page := func(w http.ResponseWriter, r *http.Request) error { a.Page.ServeHTTP(w, r); return nil }
@@ -20,7 +21,12 @@ func (a *API) Routes() map[string]httpio.Endpoint {
 		// subprotocol.
 		"api/ws": {Scope: noScope, Serve: httpio.FromHandler(a.Live), Reads: httpio.Get, Absent: httpio.WriteOnly},
 	}
-	parts := []map[string]httpio.Endpoint{a.Put.Endpoints(), a.Query.Endpoints(), a.Meta.Endpoints(), a.Admin.Endpoints()}
+	parts := []map[string]httpio.Endpoint{
+		a.Put.Endpoints(),
+		a.Query.Endpoints(),
+		a.Meta.Endpoints(),
+		a.Admin.Endpoints(),
+	}
 	for _, part := range append(parts, a.More...) {
 		for route, e := range part {
 			if _, taken := routes[route]; taken {

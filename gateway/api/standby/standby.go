@@ -83,6 +83,7 @@ func (s *Standby) Await(ctx context.Context, try func(context.Context) error) er
 	var lockedSince time.Time
 	for {
 		err := try(heard)
+		mends := errors.Is(err, store.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded)
 		switch {
 		case err == nil || ctx.Err() != nil:
 			return err
@@ -93,7 +94,7 @@ func (s *Standby) Await(ctx context.Context, try func(context.Context) error) er
 			if time.Since(lockedSince) >= LockPatience {
 				return err
 			}
-		case !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded): //fault:waits-for-any-fault TestAwait
+		case !mends: //fault:waits-for-any-fault TestAwait
 			return err
 		}
 		s.Note(err)
@@ -204,7 +205,8 @@ func (s *Standby) queue(giveUp func()) {
 	if s.isReady() {
 		return
 	}
-	if s.waiting = append(s.waiting, giveUp); len(s.waiting) > MaxTelnet { //fault:telnet-waits-without-bound TestTelnet_bound
+	s.waiting = append(s.waiting, giveUp)
+	if len(s.waiting) > MaxTelnet { //fault:telnet-waits-without-bound TestTelnet_bound
 		s.waiting[0]()
 		s.waiting = s.waiting[1:]
 	}

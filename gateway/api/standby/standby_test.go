@@ -28,7 +28,7 @@ func begin(address string) (*Standby, *logtest.Log) {
 // The start waits while the store cannot be reached, and for a lock for five minutes; anything else ends it. In
 // simulated time.
 //
-//fault:waits-for-any-fault case !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded): => case false:
+//fault:waits-for-any-fault case !mends: => case false && !mends:
 func TestAwait(t *testing.T) {
 	away := fmt.Errorf("DOWNPOUR_STORE=x: %w: ZooKeeper", store.ErrUnavailable)
 	locked := fmt.Errorf("DOWNPOUR_STORE=x: %w: 4711, gateway fsck", store.ErrLocked)
@@ -167,7 +167,7 @@ func TestTelnet(t *testing.T) {
 
 // Of many telnet connections that wait the oldest are given up, and not served.
 //
-//fault:telnet-waits-without-bound if s.waiting = append(s.waiting, giveUp); len(s.waiting) > MaxTelnet { => if s.waiting = append(s.waiting, giveUp); false {
+//fault:telnet-waits-without-bound len(s.waiting) > MaxTelnet => false
 func TestTelnet_bound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := begin("x")

@@ -196,7 +196,9 @@ func (s *Server) checkRequest(r *http.Request) (token string, status int, reason
 	if page := r.Header.Get("Origin"); page != "" && !s.cfg.AllowOrigins.Allows(page, r.Host) {
 		return "", http.StatusForbidden,
 			fmt.Sprintf(
-				"Origin %q is not allowed: the page must come from %q, or its origin must be listed in DOWNPOUR_ALLOW_ORIGINS.", page, r.Host)
+				"Origin %q is not allowed: the page must come from %q, "+
+					"or its origin must be listed in DOWNPOUR_ALLOW_ORIGINS.",
+				page, r.Host)
 	}
 
 	protocols := websocket.Subprotocols(r)

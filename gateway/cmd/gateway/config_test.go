@@ -118,7 +118,7 @@ func variable(v reflect.Value, name string) reflect.Value {
 // An error about a value of an opentsdb.conf names the file and its keys, not the variable alone; one
 // about a variable that is set names that alone.
 //
-//fault:conf-error-without-key fmt.Errorf("%s: %s: %w", c.name, strings.Join(slices.Compact(keys), ", "), err) => err
+//fault:conf-error-without-key c.name, blamed, => c.name, blamed[:0],
 func TestConfigure_blamesKey(t *testing.T) {
 	conf := filepath.Join(t.TempDir(), "opentsdb.conf")
 	set := map[string]string{"DOWNPOUR_OPENTSDB_CONF": conf}

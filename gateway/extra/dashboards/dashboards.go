@@ -1,5 +1,5 @@
-// Package dashboards is the dashboards as an extra: their routes (dashboardroutes), and the documents with their versions
-// (dashboard).
+// Package dashboards is the dashboards as an extra: their routes (dashboardroutes), and the documents with their
+// versions (dashboard).
 package dashboards
 
 import (
@@ -24,8 +24,12 @@ type Host interface {
 func New() gateway.Extra { return gateway.Extra{Name: "dashboards", Open: open} }
 
 func open(_ context.Context, c *gateway.Core) (gateway.Parts, error) {
-	h := &dashboardroutes.Handlers{Store: &dashboard.Store{Cells: c.Store, Table: c.Config.TableState, Now: c.Config.Now},
-		ReadOnly: c.ReadOnly(), Guard: c.Guard, Timeout: c.Config.QueryTimeout}
+	h := &dashboardroutes.Handlers{
+		Store:    &dashboard.Store{Cells: c.Store, Table: c.Config.TableState, Now: c.Config.Now},
+		ReadOnly: c.ReadOnly(),
+		Guard:    c.Guard,
+		Timeout:  c.Config.QueryTimeout,
+	}
 	if host, ok := gateway.Provided[Host](c); ok {
 		h.BuiltIn, h.Start = host.Dashboards(), host.StartDashboard
 	}

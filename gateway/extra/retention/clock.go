@@ -24,8 +24,8 @@ const (
 // jumped reports whether the clock may have been set ahead since the last run.
 func (j *Job) jumped(now int64) bool { return j.LastRun > 0 && now-j.LastRun > gap }
 
-// shownRight reports whether rows of any table show that the clock is not ahead by more than recent. A table that cannot be read shows
-// nothing.
+// shownRight reports whether rows of any table show that the clock is not ahead by more than recent. A table that
+// cannot be read shows nothing.
 func (j *Job) shownRight(ctx context.Context, all []*past, now int64) (ok bool, err error) {
 	for _, p := range all {
 		if p.err != nil {

@@ -49,7 +49,8 @@ const (
 
 // Run works until ctx ends.
 func (w *Worker) Run(ctx context.Context) {
-	lasting.Rounds(ctx, func(ctx context.Context) (time.Duration, error) { return every, w.pass(ctx) }, func(err error) {
+	pass := func(ctx context.Context) (time.Duration, error) { return every, w.pass(ctx) }
+	lasting.Rounds(ctx, pass, func(err error) {
 		w.totals.Add(func(t *totals) { t.failures++ })
 		w.Log.Warn("old rows cannot be sealed now; the next try is in some minutes", "err", err)
 	})

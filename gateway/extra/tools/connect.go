@@ -25,8 +25,8 @@ const (
 	asItIs
 )
 
-// connect finds the handler of the tools: that of the gateway that the command names, of the one that has the embedded store open,
-// or one of this process's own.
+// connect finds the handler of the tools: that of the gateway that the command names, of the one that has the embedded
+// store open, or one of this process's own.
 func (c *call) connect(ctx context.Context, p purpose) (*remote, error) {
 	if c.dryRun {
 		c.announceDryRun()

@@ -62,8 +62,8 @@ func export(ctx context.Context, c *call) error {
 			return errors.Join(err, out.abort())
 		}
 		if counts.Format != req.format {
-			return errors.Join(fmt.Errorf("%s has no -format %s: it is a gateway of an earlier release", r.url, req.format),
-				out.abort())
+			err := fmt.Errorf("%s has no -format %s: it is a gateway of an earlier release", r.url, req.format)
+			return errors.Join(err, out.abort())
 		}
 		if err := out.finish(); err != nil {
 			return err

@@ -1,5 +1,5 @@
-// Package trees is OpenTSDB's metadata trees as an extra: their routes (treeroutes), what puts new series into them (forest), and the
-// rules by which that is done (tree).
+// Package trees is OpenTSDB's metadata trees as an extra: their routes (treeroutes), what puts new series into them
+// (forest), and the rules by which that is done (tree).
 package trees
 
 import (

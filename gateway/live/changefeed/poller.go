@@ -145,7 +145,8 @@ func (p *poller) mustReload(now time.Time) bool {
 
 	if p.timestamps.areDataTime() && p.timestamps.firstReport() {
 		p.feed.cfg.Log.Warn(
-			"live: cells carry the time of their data (tsd.storage.use_otsdb_timestamp): late points are found by reading everything again",
+			"live: cells carry the time of their data (tsd.storage.use_otsdb_timestamp): "+
+				"late points are found by reading everything again",
 			"takes", p.loadTook, "table", p.plan.Table)
 	}
 	// A long load must not take more than a twentieth of the time.

@@ -43,7 +43,8 @@ func (t *View) extendBuckets(s *series, p encoding.Points) (taken bool, err erro
 		// The points begin another bucket: the contents of the last one do not matter, and it does
 		// not change.
 		open.known = false
-	case !open.known || open.start != last || p.Time[0] <= open.last: // its points are not known, or the new one is late
+	// The last bucket's points are not known, or the new one is late.
+	case !open.known || open.start != last || p.Time[0] <= open.last:
 		return false, nil
 	}
 

@@ -101,7 +101,8 @@ func (p *parser) referenceTo(n int) ([]*node, error) {
 	switch {
 	case !p.closed[n]:
 		return nil, unsupported(
-			"a back-reference to a group that has not ended before, or stands in a look-around, an atomic group or a repetition")
+			"a back-reference to a group that has not ended before, or stands in a look-around, " +
+				"an atomic group or a repetition")
 	case p.has("i"):
 		return nil, unsupported("a back-reference that ignores case")
 	}

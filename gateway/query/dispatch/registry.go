@@ -136,7 +136,8 @@ func (r *registry) check(ctx context.Context, i int) {
 func compatible(h wire.Hello) error {
 	if h.Batch != batch.Version || h.Plan != scanplan.Version {
 		return fmt.Errorf(
-			"%w: %s has version %q of record batches and %d of scan plans, want %q and %d; run gateway and pushdown servers of one release",
+			"%w: %s has version %q of record batches and %d of scan plans, want %q and %d; "+
+				"run gateway and pushdown servers of one release",
 			wire.ErrServer, h.Program, h.Batch, h.Plan, batch.Version, scanplan.Version)
 	}
 	return nil

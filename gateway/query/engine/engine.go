@@ -80,7 +80,8 @@ func New(cfg Config) *Engine {
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
 	}
-	return &Engine{cfg: cfg, stages: stage.New(stage.Config{Exec: cfg.Exec, RollupProver: cfg.RollupProver, Log: cfg.Log})}
+	stages := stage.New(stage.Config{Exec: cfg.Exec, RollupProver: cfg.RollupProver, Log: cfg.Log})
+	return &Engine{cfg: cfg, stages: stages}
 }
 
 // SharedAnswers returns how many sub-queries were answered by the execution of another one.

@@ -59,7 +59,9 @@ func (j Join) compares(key string, filterTags []filterTag) bool {
 	if !j.UseQueryTags && !j.UseGroupTags {
 		return true
 	}
-	return slices.ContainsFunc(filterTags, func(f filterTag) bool { return f.key == key && (f.grouped || !j.UseGroupTags) })
+	return slices.ContainsFunc(filterTags, func(f filterTag) bool {
+		return f.key == key && (f.grouped || !j.UseGroupTags)
+	})
 }
 
 // row is the series that make up one series of a table.

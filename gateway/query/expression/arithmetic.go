@@ -90,7 +90,9 @@ func ordered(operator string) bool {
 
 func errComparison(operator string) error {
 	return fmt.Errorf(
-		"a comparison cannot be computed with an integer or a comparison: it stands beside %s, write the integer with a point", operator)
+		"a comparison cannot be computed with an integer or a comparison: "+
+			"it stands beside %s, write the integer with a point",
+		operator)
 }
 
 // doubles applies an arithmetic operator. Division and modulo by zero give 0.

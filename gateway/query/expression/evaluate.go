@@ -24,7 +24,9 @@ type ResultError struct {
 // Error returns OpenTSDB's text. Source: ExpressionIterator.next.
 func (e *ResultError) Error() string {
 	return fmt.Sprintf(
-		"Expression returned a result of type: %s for expression '%s': write numbers that are a result by themselves with the suffix d", e.Class, e.Text)
+		"Expression returned a result of type: %s for expression '%s': "+
+			"write numbers that are a result by themselves with the suffix d",
+		e.Class, e.Text)
 }
 
 // Evaluate sets dst to the expression's values, row by row. columns are those of

@@ -203,7 +203,8 @@ func (a *aggregation) alignedRows(key []byte) ([]*alignedRow, error) {
 					return nil, ErrOrder
 				}
 			// It has points before and after times at which it has none.
-			case sp.alignedSeen != n || sp.alignedEnded || member.late: //fault:aligned-hole-between-parts TestAligned_everyHole
+			case sp.alignedEnded || member.late ||
+				sp.alignedSeen != n: //fault:aligned-hole-between-parts TestAligned_everyHole
 				return nil, ErrOrder
 			}
 			sp.alignedSeen, sp.alignedEnded = n+1, member.early

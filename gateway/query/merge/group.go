@@ -140,9 +140,10 @@ func (m *Merger) groupAll() (*aggregation, []groupMembers, error) {
 	return a, grouped, err
 }
 
-// newAggregation returns the aggregation of all groups of a plan: with a joiner if partial aggregates of several parts must be joined,
-// with columns if parts returned series, and with neither if groups are finished: aligned ones, and those of a part that is all of the
-// plan. The error is ErrOrder if aligned aggregates would have to be merged with others.
+// newAggregation returns the aggregation of all groups of a plan: with a joiner if partial aggregates of several parts
+// must be joined, with columns if parts returned series, and with neither if groups are finished: aligned ones, and
+// those of a part that is all of the plan. The error is ErrOrder if aligned aggregates would have to be merged with
+// others.
 func (m *Merger) newAggregation() (*aggregation, error) {
 	p := m.plan
 	if m.fn == nil {

@@ -124,7 +124,8 @@ func (j *joiner) mergePartials(key string) {
 				j.owners[p.from+i]++
 			}
 			// (a+b)+(c+d) may differ from ((a+b)+c)+d.
-			j.outOfOrder[p.from+i] = j.owners[p.from+i] > 1 && !j.mergeability.InOrder //fault:salts-added-up TestPartials_several
+			isOfSeveral := j.owners[p.from+i] > 1 //fault:salts-added-up TestPartials_several
+			j.outOfOrder[p.from+i] = isOfSeveral && !j.mergeability.InOrder
 		}
 	}
 }

@@ -9,9 +9,9 @@ import (
 	"downpour/pushdown/rollup"
 )
 
-// ComputedRollup is a table of computed rollups, those that Downpour makes of raw rows itself, from which a sub-query could be
-// answered as from raw data: each of its buckets consists of whole intervals, and the values
-// of these add up to that of the bucket.
+// ComputedRollup is a table of computed rollups, those that Downpour makes of raw rows itself, from which a sub-query
+// could be answered as from raw data: each of its buckets consists of whole intervals, and the values of these add up
+// to that of the bucket.
 type ComputedRollup struct {
 	Interval *rollup.Interval
 	// Align is the time in s of which the borders between rollups and raw data are multiples:

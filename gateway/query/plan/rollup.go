@@ -118,7 +118,8 @@ func (c *compiler) wantsPreAggregates() bool {
 	}
 	for i := range c.sub.Filters {
 		f := &c.sub.Filters[i]
-		if f.TagK == c.opt.Rollups.TagKey && (f.Type == query.LiteralOr || f.Type == query.ILiteralOr) && f.Text != c.opt.Rollups.RawValue {
+		isLiteral := f.Type == query.LiteralOr || f.Type == query.ILiteralOr
+		if f.TagK == c.opt.Rollups.TagKey && isLiteral && f.Text != c.opt.Rollups.RawValue {
 			return true
 		}
 	}

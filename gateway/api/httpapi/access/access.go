@@ -119,7 +119,8 @@ var (
 			"DOWNPOUR_ALLOW_ORIGINS"}
 )
 
-const corsHeaders = "Authorization, Content-Type, Accept, Origin, User-Agent, DNT, Cache-Control, X-Mx-ReqToken, Keep-Alive, X-Requested-With, If-Modified-Since"
+const corsHeaders = "Authorization, Content-Type, Accept, Origin, User-Agent, DNT, Cache-Control, " +
+	"X-Mx-ReqToken, Keep-Alive, X-Requested-With, If-Modified-Since"
 
 // Handler checks the origin of a request before h handles it.
 // Source: RpcHandler.applyCorsConfig.

@@ -54,9 +54,14 @@ type Version struct {
 func (h *Handlers) Endpoints() map[string]httpio.Endpoint {
 	const noScope = auth.Scope(0)
 	routes := map[string]httpio.Endpoint{
-		"healthz":            {Scope: noScope, Serve: h.healthz, Reads: httpio.Get},
-		"readyz":             {Scope: noScope, Serve: h.readyz, Reads: httpio.Get},
-		"api/aggregators":    {Scope: auth.Read, Serve: getOrPost(h.aggregators), Reads: httpio.GetOrPost, TellsOperator: true},
+		"healthz": {Scope: noScope, Serve: h.healthz, Reads: httpio.Get},
+		"readyz":  {Scope: noScope, Serve: h.readyz, Reads: httpio.Get},
+		"api/aggregators": {
+			Scope:         auth.Read,
+			Serve:         getOrPost(h.aggregators),
+			Reads:         httpio.GetOrPost,
+			TellsOperator: true,
+		},
 		"aggregators":        {Scope: auth.Read, Serve: getOrPost(h.aggregators), Reads: httpio.GetOrPost},
 		"api/config":         {Scope: auth.Read, Serve: getOrPost(h.config), Reads: httpio.GetOrPost},
 		"api/config/filters": {Scope: auth.Read, Serve: getOrPost(h.filters), Reads: httpio.GetOrPost},
@@ -67,8 +72,12 @@ func (h *Handlers) Endpoints() map[string]httpio.Endpoint {
 		"api/stats/":         {Scope: auth.Read, Serve: h.otherStats, Reads: httpio.GetOrPost},
 		"stats":              {Scope: auth.Read, Serve: h.oldStats, Reads: httpio.GetOrPost},
 		"logs":               {Scope: auth.Admin, Serve: h.logs, Reads: httpio.Get},
-		"api/dropcaches":     {Scope: auth.Admin, Serve: h.dropCaches, Reads: httpio.NoVerb}, //fault:link-drops-caches TestDoors_reads
-		"dropcaches":         {Scope: auth.Admin, Serve: h.dropCaches, Reads: httpio.NoVerb},
+		"api/dropcaches": {
+			Scope: auth.Admin,
+			Serve: h.dropCaches,
+			Reads: httpio.NoVerb, //fault:link-drops-caches TestDoors_reads
+		},
+		"dropcaches": {Scope: auth.Admin, Serve: h.dropCaches, Reads: httpio.NoVerb},
 	}
 	if h.Profiles {
 		profiles := httpio.FromHandler(profileHandler())

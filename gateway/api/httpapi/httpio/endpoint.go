@@ -26,7 +26,8 @@ type Endpoint struct {
 	// Audited is set if a request by any other verb than Reads is logged, though its
 	// scope is not admin.
 	Audited bool
-	// TellsOperator says that pages ask for the route at their start: its answer has a header if the token is an operator's.
+	// TellsOperator says that pages ask for the route at their start: its answer has a header if the token is an
+	// operator's.
 	TellsOperator bool
 	// Absent are the modes in which a gateway does not have the route.
 	Absent Mode
@@ -40,8 +41,8 @@ type Endpoint struct {
 // Mode is what a gateway is used for, see DOWNPOUR_MODE; 0 is everything. Several are a set.
 type Mode uint8
 
-// The modes in which a gateway has some of its routes. Source: RpcManager.initializeBuiltinRpcs, which leaves handlers out when
-// tsd.mode is ro or wo.
+// The modes in which a gateway has some of its routes. Source: RpcManager.initializeBuiltinRpcs, which leaves handlers
+// out when tsd.mode is ro or wo.
 const (
 	ReadOnly Mode = 1 << iota
 	WriteOnly

@@ -12,7 +12,9 @@ type WriteTimeError struct{ Limit time.Duration }
 // Error has the text that the outcome is unknown.
 func (e *WriteTimeError) Error() string {
 	return fmt.Sprintf(
-		"the store has not answered within %v (DOWNPOUR_PUT_TIMEOUT); what was sent may be stored nevertheless, please send it again", e.Limit)
+		"the store has not answered within %v (DOWNPOUR_PUT_TIMEOUT); "+
+			"what was sent may be stored nevertheless, please send it again",
+		e.Limit)
 }
 
 // Is makes it the end of a deadline.

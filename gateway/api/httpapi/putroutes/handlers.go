@@ -38,9 +38,27 @@ type Counter interface {
 // Endpoints returns the routes by path.
 func (h *Handlers) Endpoints() map[string]httpio.Endpoint {
 	return map[string]httpio.Endpoint{
-		"api/put":       {Scope: auth.Write, Serve: h.put, Reads: httpio.NoVerb, Denied: h.denied, Absent: httpio.ReadOnly},
-		"api/rollup":    {Scope: auth.Write, Serve: h.rollup, Reads: httpio.NoVerb, Denied: h.denied, Absent: httpio.ReadOnly},
-		"api/histogram": {Scope: auth.Write, Serve: h.histogram, Reads: httpio.NoVerb, Denied: h.denied, Absent: httpio.ReadOnly},
+		"api/put": {
+			Scope:  auth.Write,
+			Serve:  h.put,
+			Reads:  httpio.NoVerb,
+			Denied: h.denied,
+			Absent: httpio.ReadOnly,
+		},
+		"api/rollup": {
+			Scope:  auth.Write,
+			Serve:  h.rollup,
+			Reads:  httpio.NoVerb,
+			Denied: h.denied,
+			Absent: httpio.ReadOnly,
+		},
+		"api/histogram": {
+			Scope:  auth.Write,
+			Serve:  h.histogram,
+			Reads:  httpio.NoVerb,
+			Denied: h.denied,
+			Absent: httpio.ReadOnly,
+		},
 	}
 }
 

@@ -69,13 +69,26 @@ const Mistake = "mistake"
 // Endpoints returns the routes by path.
 func (h *Handlers) Endpoints() map[string]httpio.Endpoint {
 	return map[string]httpio.Endpoint{
-		"api/query":     {Scope: auth.Read, Serve: h.Followed(h.query), Reads: httpio.GetOrPost, OwnTime: true, Absent: httpio.WriteOnly},
-		"api/query/exp": {Scope: auth.Read, Serve: h.Followed(h.exp), Reads: httpio.GetOrPost, OwnTime: true, Absent: httpio.WriteOnly},
+		"api/query": {
+			Scope:   auth.Read,
+			Serve:   h.Followed(h.query),
+			Reads:   httpio.GetOrPost,
+			OwnTime: true,
+			Absent:  httpio.WriteOnly,
+		},
+		"api/query/exp": {
+			Scope:   auth.Read,
+			Serve:   h.Followed(h.exp),
+			Reads:   httpio.GetOrPost,
+			OwnTime: true,
+			Absent:  httpio.WriteOnly,
+		},
 	}
 }
 
 // Followed serves requests that an operator can end.
-func (h *Handlers) Followed(serve func(http.ResponseWriter, *http.Request) error) func(http.ResponseWriter, *http.Request) error {
+func (h *Handlers) Followed(
+	serve func(http.ResponseWriter, *http.Request) error) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		ctx, end := context.WithCancelCause(r.Context())
 		defer end(nil)

@@ -49,7 +49,8 @@ func (h *Handlers) query(w http.ResponseWriter, r *http.Request) (err error) {
 		// has changed. Nothing is sent before it has. If that fails, the query runs
 		// again, with proofs first; so it does after an error due to an unproven answer.
 		proofs := resultcache.NewProofs(ctx)
-		if err = a.answer(ctx, proofs); err != nil && errors.Is(errors.Join(err, proofs.Wait()), resultcache.ErrUnproven) {
+		err = a.answer(ctx, proofs)
+		if err != nil && errors.Is(errors.Join(err, proofs.Wait()), resultcache.ErrUnproven) {
 			err = a.answer(ctx, nil)
 		}
 	}

@@ -13,13 +13,13 @@ import (
 	"downpour/pushdown/process/memory"
 )
 
-// Reading is a request that reads points, for routes of other packages: like a query it is bounded by the limits, listed
-// for operators and counted.
+// Reading is a request that reads points, for routes of other packages: like a query it is bounded by the limits,
+// listed for operators and counted.
 type Reading struct {
 	*Handlers
 	Query *query.Query
-	// Request is what is answered. Its context has no deadline, because a client may take longer to read the answer than
-	// the work may take.
+	// Request is what is answered. Its context has no deadline, because a client may take longer to read the answer
+	// than the work may take.
 	Request *http.Request
 	// Entry is where operators see the request; the work sets its Stats.
 	Entry   *querylog.Entry
@@ -28,7 +28,8 @@ type Reading struct {
 }
 
 // Read does the work of a request that came at start. The context of the work ends with the timeout of queries.
-func (h *Handlers) Read(r *http.Request, start time.Time, q *query.Query, work func(context.Context, *Reading) error) (err error) {
+func (h *Handlers) Read(r *http.Request, start time.Time, q *query.Query,
+	work func(context.Context, *Reading) error) (err error) {
 	request, entered := h.Limits.Enter(r.Context(), memory.Query)
 	defer entered.Close()
 	ctx, cancel := context.WithTimeout(request, h.Timeout)
@@ -47,7 +48,15 @@ func (a *Reading) Computed() { a.entered.Computed() }
 
 // SendJSON answers with results, as /api/query does.
 func (a *Reading) SendJSON(w http.ResponseWriter, results []engine.Result) error {
-	answer := &jsonAnswer{h: a.Handlers, w: w, r: a.Request, q: a.Query, entry: a.Entry, entered: a.entered, start: a.start}
+	answer := &jsonAnswer{
+		h:       a.Handlers,
+		w:       w,
+		r:       a.Request,
+		q:       a.Query,
+		entry:   a.Entry,
+		entered: a.entered,
+		start:   a.start,
+	}
 	return answer.send(results, nil)
 }
 

@@ -115,8 +115,8 @@ func (w *Writer) Add(metric string, tags []write.Tag, points encoding.Points) er
 	cost := 64 + len(metric)
 	for _, t := range tags {
 		if _, ok := w.column[t.K]; !ok {
-			return fmt.Errorf("tag key %q is new: it had no points when the export began, and the columns of a Parquet "+
-				"file cannot change; run it again", t.K)
+			return fmt.Errorf("tag key %q is new: it had no points when the export began, "+
+				"and the columns of a Parquet file cannot change; run it again", t.K)
 		}
 		cost += 64 + len(t.K) + len(t.V)
 	}

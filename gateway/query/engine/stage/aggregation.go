@@ -57,7 +57,8 @@ func (s *aggregation) choose(r *Request) dispatch.Aggregation {
 // needsSeries reports whether a plan failed by its partial aggregates. For histograms, sums of
 // groups take the least memory.
 func (s *aggregation) needsSeries(r *Request, stats dispatch.Stats, err error) bool {
-	return r.Plan.Histograms == nil && (errors.Is(err, merge.ErrOrder) || partialsTooLarge(err, stats) || s.sideBySideTooLarge(r.Plan, err))
+	return r.Plan.Histograms == nil &&
+		(errors.Is(err, merge.ErrOrder) || partialsTooLarge(err, stats) || s.sideBySideTooLarge(r.Plan, err))
 }
 
 // partialsTooLarge reports whether partial aggregates took more memory than they may.

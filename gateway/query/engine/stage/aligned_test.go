@@ -349,7 +349,7 @@ func mergedParts(ctx context.Context, from *operatortest.Store, p *scanplan.Plan
 // Two series that have points in some of four hours, every choice, in parts of one to four hours:
 // aligned aggregation gives the answer of per-series aggregation, or refuses.
 //
-//fault:aligned-hole-between-parts sp.alignedSeen != n || =>
+//fault:aligned-hole-between-parts sp.alignedSeen != n => false
 func TestAligned_everyHole(t *testing.T) {
 	const hours = 4
 	s := encoding.DefaultSchema()

@@ -27,7 +27,9 @@ func (s *splitOffHour) Groups(ctx context.Context, r *Request) (Answer, error) {
 	}
 	if _, logged := s.logged.LoadOrStore(string(r.Plan.Metric), true); !logged {
 		s.log.Warn(
-			"a metric has rows of no full hour: its queries take longer until gateway fsck --fix has moved their points", "row", offHour.Text)
+			"a metric has rows of no full hour: "+
+				"its queries take longer until gateway fsck --fix has moved their points",
+			"row", offHour.Text)
 	}
 	r.Trace.Add("again with rows cut at full hours", 0, map[string]any{"reason": offHour.Text})
 	p := *r.Plan

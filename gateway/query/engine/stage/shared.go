@@ -48,7 +48,9 @@ func (s *shared) Groups(ctx context.Context, r *Request) (Answer, error) {
 // which may hold what the execution that it would wait for needs: a slot, or memory.
 func (r *Request) shareKey() (key resultcache.ID, ok bool) {
 	q := r.Query
-	if q.Delete || q.AllowPartial || r.Plan.Fix&scanplan.FixDamaged != 0 || q.Untrimmed || r.PostFilter != nil || len(q.Queries) != 1 || r.Rest() != nil || r.Fallback() != nil {
+	damaged := r.Plan.Fix&scanplan.FixDamaged != 0
+	if q.Delete || q.AllowPartial || damaged || q.Untrimmed || r.PostFilter != nil ||
+		len(q.Queries) != 1 || r.Rest() != nil || r.Fallback() != nil {
 		return key, false
 	}
 	return resultcache.PlanKey(r.Plan, string(r.answerName())), true

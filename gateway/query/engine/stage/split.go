@@ -201,7 +201,8 @@ func (s *planSplit) olderHours(ctx context.Context, r *Request, end int64) (*Old
 }
 
 // fromCache spends the cost of reading the rows of older hours that are in the result cache.
-func (s *planSplit) fromCache(ctx context.Context, r *Request, st *cachedOlder, began time.Time) (dispatch.Stats, error) {
+func (s *planSplit) fromCache(ctx context.Context, r *Request, st *cachedOlder, began time.Time) (
+	dispatch.Stats, error) {
 	stats := st.stats.FromCache()
 	if err := r.spend(ctx, &st.stats); err != nil {
 		return dispatch.Stats{}, err
