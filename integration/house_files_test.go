@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // Limits of sizes. What to aim for is far below them.
@@ -21,6 +22,12 @@ const (
 	maxFunction   = 80
 	maxParameters = 7
 	maxMethods    = 8
+)
+
+// In the product a line has at most maxColumns, of which a tab takes tabColumns.
+const (
+	maxColumns = 120
+	tabColumns = 4
 )
 
 // emptyNames are package names that could hold anything.
@@ -175,6 +182,28 @@ func (h *house) functionSize(d *ast.FuncDecl) (found []string) {
 	}
 	if n := d.Type.Params.NumFields(); n > maxParameters {
 		found = append(found, fmt.Sprintf("%s: %s has %d parameters, at most %d", h.line(d), d.Name.Name, n, maxParameters))
+	}
+	return found
+}
+
+// fakes are folders of packages for tests whose names do not end in test.
+var fakes = []string{"hbasefake", "faultstore"}
+
+// columns reports long lines of the product: it has no tests, packages for tests and generated files.
+func columns(h *house) (found []string) {
+	for _, f := range h.files {
+		folders := strings.Split(f.room.dir, "/")
+		product := slices.Contains([]string{"encoding", "pushdown", "gateway"}, folders[0])
+		harness := func(name string) bool { return isForTests(name) || slices.Contains(fakes, name) }
+		if !product || f.test || f.generated || slices.ContainsFunc(folders, harness) {
+			continue
+		}
+		for i, line := range strings.Split(string(f.text), "\n") {
+			n := utf8.RuneCountInString(line) + (tabColumns-1)*strings.Count(line, "\t")
+			if n > maxColumns {
+				found = append(found, fmt.Sprintf("%s:%d: %d columns, at most %d", f.path, i+1, n, maxColumns))
+			}
+		}
 	}
 	return found
 }

@@ -29,7 +29,7 @@ func inspect(t *testing.T, tree fs.FS) []string {
 	var found []string
 	for _, rule := range []func(*house) []string{
 		direction, harnesses, standardOnly, purity, storeChoice, owners, extras, // house_imports_test.go
-		packageNames, packageComments, exportedComments, sizes, calls, formatted, words, // house_files_test.go
+		packageNames, packageComments, exportedComments, sizes, columns, calls, formatted, words, // house_files_test.go
 		forgoneNames,          // house_names_test.go
 		draws, elapsed, stale, // house_seeds_test.go
 		places,     // house_pages_test.go
@@ -190,6 +190,19 @@ func TestHouse_files(t *testing.T) {
 		oneFile("gateway/write/x.go", "package write\n\nfunc f(a, b, c int, d, e, f, g, h string) {}\n"))
 	plant("gateway/write/x.go:3: interface x has 9 methods, at most 8",
 		oneFile("gateway/write/x.go", "package write\n\ntype x interface {\n\tA()\n\tB()\n\tC()\n\tD()\n\tE()\n\tF()\n\tG()\n\tH()\n\tI()\n}\n"))
+
+	// Columns: a tab takes four, a letter of two bytes one.
+	wide := "\t// " + strings.Repeat("é", 113)
+	function := func(line string) string { return "func f() {\n" + line + "\n}\n" }
+	plant("gateway/write/x.go:4: 121 columns, at most 120",
+		oneFile("gateway/write/x.go", "package write\n\n"+function(wide+"é")))
+	plant("", oneFile("gateway/write/x.go", "package write\n\n"+function(wide)))
+	plant("", oneFile("gateway/write/x_test.go", "package write\n\n"+function(wide+"é")))
+	plant("", oneFile("gateway/xtest/x.go", "// Package xtest is there.\npackage xtest\n\n"+function(wide+"é")))
+	plant("", oneFile("pushdown/hbasefake/x/x.go", "// Package x is there.\npackage x\n\n"+function(wide+"é")))
+	plant("", oneFile("bench/x.go", "// Package bench is there.\npackage bench\n\n"+function(wide+"é")))
+	plant("gateway/write/x.go:4: 121 columns, at most 120",
+		oneFile("gateway/write/x.go", "package write\n\n"+function("\t_ = 0 //"+"fault:x "+strings.Repeat("T", 101))))
 
 	// Calls.
 	plant("gateway/write/x_test.go:5: calls time.Sleep in a test; poll, or use testing/synctest",
