@@ -51,20 +51,20 @@ type Handlers struct {
 // Endpoints returns the routes by path. All are open to readers; a handler that changes something
 // requires more itself, for any verb.
 func (h *Handlers) Endpoints() map[string]httpio.Endpoint {
-	const anyMode = httpio.ReadOnly | httpio.WriteOnly
+	const restricted = httpio.ReadOnly | httpio.WriteOnly
 	return map[string]httpio.Endpoint{
-		"api/uid":          {Scope: auth.Read, Serve: h.otherUID, Reads: httpio.NoVerb, Absent: anyMode},
-		"api/uid/":         {Scope: auth.Read, Serve: h.otherUID, Reads: httpio.NoVerb, Absent: anyMode},
-		"api/uid/assign":   {Scope: auth.Read, Serve: h.uidAssign, Reads: httpio.NoVerb, Absent: anyMode},
-		"api/uid/rename":   {Scope: auth.Read, Serve: h.uidRename, Reads: httpio.NoVerb, Absent: anyMode},
-		"api/uid/uidmeta":  {Scope: auth.Read, Serve: h.uidMeta, Reads: httpio.Get, Absent: anyMode},
-		"api/uid/tsmeta":   {Scope: auth.Read, Serve: h.tsMeta, Reads: httpio.Get, Absent: anyMode},
+		"api/uid":          {Scope: auth.Read, Serve: h.otherUID, Reads: httpio.NoVerb, Absent: restricted},
+		"api/uid/":         {Scope: auth.Read, Serve: h.otherUID, Reads: httpio.NoVerb, Absent: restricted},
+		"api/uid/assign":   {Scope: auth.Read, Serve: h.uidAssign, Reads: httpio.NoVerb, Absent: restricted},
+		"api/uid/rename":   {Scope: auth.Read, Serve: h.uidRename, Reads: httpio.NoVerb, Absent: restricted},
+		"api/uid/uidmeta":  {Scope: auth.Read, Serve: h.uidMeta, Reads: httpio.Get, Absent: restricted},
+		"api/uid/tsmeta":   {Scope: auth.Read, Serve: h.tsMeta, Reads: httpio.Get, Absent: restricted},
 		"api/search":       {Scope: auth.Read, Serve: h.search, Reads: httpio.GetOrPost, Absent: httpio.WriteOnly},
 		"api/search/":      {Scope: auth.Read, Serve: h.search, Reads: httpio.GetOrPost, Absent: httpio.WriteOnly},
-		"api/annotation":   {Scope: auth.Read, Serve: h.annotations, Reads: httpio.Get, Absent: anyMode},
-		"api/annotation/":  {Scope: auth.Read, Serve: h.annotations, Reads: httpio.Get, Absent: anyMode},
-		"api/annotations":  {Scope: auth.Read, Serve: h.annotations, Reads: httpio.Get, Absent: anyMode},
-		"api/annotations/": {Scope: auth.Read, Serve: h.annotations, Reads: httpio.Get, Absent: anyMode},
+		"api/annotation":   {Scope: auth.Read, Serve: h.annotations, Reads: httpio.Get, Absent: restricted},
+		"api/annotation/":  {Scope: auth.Read, Serve: h.annotations, Reads: httpio.Get, Absent: restricted},
+		"api/annotations":  {Scope: auth.Read, Serve: h.annotations, Reads: httpio.Get, Absent: restricted},
+		"api/annotations/": {Scope: auth.Read, Serve: h.annotations, Reads: httpio.Get, Absent: restricted},
 		"api/query/last":   {Scope: auth.Read, Serve: h.queryLast, Reads: httpio.GetOrPost, Absent: httpio.WriteOnly},
 		"api/suggest":      {Scope: auth.Read, Serve: h.suggest, Reads: httpio.GetOrPost, Absent: httpio.WriteOnly},
 		"suggest":          {Scope: auth.Read, Serve: h.suggest, Reads: httpio.GetOrPost, Absent: httpio.WriteOnly},
