@@ -189,8 +189,8 @@ func (h *house) functionSize(d *ast.FuncDecl) (found []string) {
 // fakes are folders of packages for tests whose names do not end in test.
 var fakes = []string{"hbasefake", "faultstore"}
 
-// columns reports long lines of the product: it has no tests, packages for tests and generated files.
-func columns(h *house) (found []string) {
+// tooWide reports long lines of the product: it has no tests, packages for tests and generated files.
+func tooWide(h *house) (found []string) {
 	for _, f := range h.files {
 		folders := strings.Split(f.room.dir, "/")
 		product := slices.Contains([]string{"encoding", "pushdown", "gateway"}, folders[0])

@@ -29,7 +29,7 @@ func inspect(t *testing.T, tree fs.FS) []string {
 	var found []string
 	for _, rule := range []func(*house) []string{
 		direction, harnesses, standardOnly, purity, storeChoice, owners, extras, // house_imports_test.go
-		packageNames, packageComments, exportedComments, sizes, columns, calls, formatted, words, // house_files_test.go
+		packageNames, packageComments, exportedComments, sizes, tooWide, calls, formatted, words, // house_files_test.go
 		forgoneNames,          // house_names_test.go
 		draws, elapsed, stale, // house_seeds_test.go
 		places,     // house_pages_test.go
