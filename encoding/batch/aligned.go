@@ -92,8 +92,7 @@ type Aligned struct {
 	Notes     [][]byte
 }
 
-// AddEdge adds the edge of a span: its value at the first or last time of the part, from which rates across parts are
-// computed.
+// AddEdge adds an edge of a span, see edge_bits: rates between two parts are computed from these.
 func (a *Aligned) AddEdge(v encoding.Value) {
 	isFloat := uint8(0)
 	if v.Float {
