@@ -91,7 +91,7 @@ func ordered(operator string) bool {
 func errComparison(operator string) error {
 	return fmt.Errorf(
 		"a comparison cannot be computed with an integer or a comparison: "+
-			"it stands beside %s, write the integer with a point",
+			"it stands next to %s, write the integer with a point",
 		operator)
 }
 

@@ -205,7 +205,7 @@ func (s *Store) fitting(bounds []pebble.KeyRange, n int, usage vfs.DiskUsage) (i
 			return n, err
 		}
 		if n == 1 {
-			return 0, fmt.Errorf("%w to write %d KiB of tables anew: %d KiB are free",
+			return 0, fmt.Errorf("%w to write %d KiB of tables again: %d KiB are free",
 				store.ErrFull, need>>10, usage.AvailBytes>>10)
 		}
 	}

@@ -131,7 +131,7 @@ func TestReclaim_steps(t *testing.T) {
 	}
 	disk.free.Store(keepFree + 10<<20)
 	if _, err := s.reclaimSome(t.Context(), bounds); !errors.Is(err, store.ErrFull) {
-		t.Errorf("a step that writes all tables anew, with room for a part: %v", err)
+		t.Errorf("a step that writes all tables again, with room for a part: %v", err)
 	}
 	disk.free.Store(1 << 29)
 }
