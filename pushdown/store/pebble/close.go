@@ -41,7 +41,7 @@ func (s *Store) closeAll() error {
 	s.life.Lock()
 	defer s.life.Unlock()
 	s.closed = true
-	s.idle.stop()
+	s.early.stop()
 	s.staging.Wait()
 
 	err := s.scanners.end()

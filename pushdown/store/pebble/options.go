@@ -20,12 +20,12 @@ type Options struct {
 	Logger *slog.Logger
 	// CacheBytes bounds the cache of uncompressed blocks. Default 128 MiB.
 	CacheBytes int64
-	// MemTableBytes bounds one memtable. A scan joins the appends in it one by
-	// one, so it is kept small. Default 4 MiB.
+	// MemTableBytes bounds one memtable. Default 16 MiB.
 	MemTableBytes uint64
 	// IdleFlush is the pause in writing after which a memtable is flushed if it
 	// holds many appends, which the flush joins, or many bytes, which the flush
-	// removes from the log. Default 300 ms; negative: never, and nothing else
+	// removes from the log. Compactions wait for three such pauses after a flush
+	// if another may follow. Default 300 ms; negative: never, and nothing else
 	// happens by the clock either, so that months are cheap to simulate.
 	IdleFlush time.Duration
 	// Grouping decides how finely version tokens tell changes apart, and which
@@ -55,7 +55,7 @@ func (o Options) withDefaults() Options {
 		o.CacheBytes = 128 << 20
 	}
 	if o.MemTableBytes == 0 {
-		o.MemTableBytes = 4 << 20
+		o.MemTableBytes = 16 << 20
 	}
 	if o.IdleFlush == 0 {
 		o.IdleFlush = 300 * time.Millisecond
@@ -113,10 +113,6 @@ func (o Options) pebbleOptions(log fatalLogger) *pebble.Options {
 		CompactionConcurrencyRange: func() (int, int) { return 1, max(1, runtime.GOMAXPROCS(0)-1) },
 	}
 
-	if o.IdleFlush < 0 {
-		// Without it pebble looks for compactions ten times a second.
-		p.Experimental.CompactionScheduler = pebble.NewConcurrencyLimitSchedulerWithNoPeriodicGrantingForTest()
-	}
 	if l := layoutOf(o.Grouping); l.width > 0 {
 		p.BlockPropertyCollectors = []func() pebble.BlockPropertyCollector{
 			func() pebble.BlockPropertyCollector { return newElementCollector(l) },

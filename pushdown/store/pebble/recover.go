@@ -108,6 +108,7 @@ func (e *examination) examineOptions(p *pebble.Options) {
 func (s *Store) openPebble() (*pebble.DB, error) {
 	p := s.opts.pebbleOptions(s.log)
 	p.FS, p.Lock, p.EventListener = s.disk, s.lock, s.events()
+	p.Experimental.CompactionScheduler = s.compactions
 	db, err := pebble.Open(s.dir, p)
 	if err == nil {
 		return db, nil
@@ -141,6 +142,7 @@ func (s *Store) openPebble() (*pebble.DB, error) {
 
 	p = s.opts.pebbleOptions(s.log)
 	p.FS, p.Lock, p.EventListener = s.disk, s.lock, s.events()
+	p.Experimental.CompactionScheduler = s.compactions
 	// The check has said what is wrong; made again, it would refuse again.
 	p.DisableConsistencyCheck = true
 	return pebble.Open(s.dir, p)

@@ -16,13 +16,14 @@ import (
 
 // Store is one embedded database. It implements store.Store.
 type Store struct {
-	db   *pebble.DB
-	lock *pebble.Lock
-	dir  string
-	disk *disk.FS
-	opts Options
-	log  fatalLogger
-	idle *idleFlush
+	db          *pebble.DB
+	lock        *pebble.Lock
+	dir         string
+	disk        *disk.FS
+	opts        Options
+	log         fatalLogger
+	early       *earlyFlush
+	compactions *schedule
 
 	life    sync.RWMutex // held for reading by every call, for writing by Close
 	closing atomic.Bool  // set by Close before it waits for calls in progress
@@ -87,7 +88,8 @@ func (s *Store) start() error {
 	if err != nil {
 		return err
 	}
-	s.idle = newIdleFlush(s.opts.IdleFlush, s.flushIdle)
+	s.early = newEarlyFlush(s.opts.IdleFlush, s.flushEarly)
+	s.compactions = newSchedule(compactionPauses * s.opts.IdleFlush)
 	if s.db, err = s.openPebble(); err != nil {
 		return errors.Join(err, s.disk.Close())
 	}

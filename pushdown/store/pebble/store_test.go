@@ -266,15 +266,46 @@ func idleFlushes(t *testing.T, ms []store.Mutation) {
 	create(t, s)
 	flushes := s.db.Metrics().Flush.Count
 	apply(t, s, ms...)
+	awaitFlush(t, s, flushes)
+	if appends, bytes := s.early.appends.Load(), s.early.bytes.Load(); appends != 0 || bytes != 0 {
+		t.Errorf("%d appends and %d bytes pending after the flush", appends, bytes)
+	}
+}
+
+// The store flushes, however long writing goes on, once a scan would have to join many appends to rows.
+// What is appended to other rows does not count.
+func TestEarlyFlush_repeats(t *testing.T) {
+	s := openMem(t, Options{IdleFlush: time.Hour, MemTableBytes: 64 << 20}) // far from full
+	create(t, s)
+	flushes := s.db.Metrics().Flush.Count
+	appendTo := func(rows, n int) {
+		for at := 0; at < n; at += 1024 {
+			var ms []store.Mutation
+			for i := at; i < at+1024; i++ {
+				ms = append(ms, cell(store.Append, fmt.Sprint(i%rows), "q", "v"))
+			}
+			apply(t, s, ms...)
+		}
+	}
+
+	// Some rows look like others in the sketch, by no means half of them.
+	appendTo(mostRepeats, mostRepeats)
+	if got := s.early.repeats.Load(); got > mostRepeats/8 {
+		t.Errorf("%d of %d first appends counted as repeats", got, mostRepeats)
+	}
+	appendTo(1024, 4*mostRepeats) // the first memtables of a store are small
+	awaitFlush(t, s, flushes)
+}
+
+// awaitFlush waits until the store has flushed more often than before.
+func awaitFlush(t *testing.T, s *Store, before int64) {
+	t.Helper()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.Now().Add(5 * time.Minute); s.db.Metrics().Flush.Count == flushes; <-tick.C {
+	for deadline := time.Now().Add(5 * time.Minute); s.db.Metrics().Flush.Count == before; <-tick.C {
 		if time.Now().After(deadline) {
 			t.Fatal("no flush")
 		}
-	}
-	if appends, bytes := s.idle.appends.Load(), s.idle.bytes.Load(); appends != 0 || bytes != 0 {
-		t.Errorf("%d appends and %d bytes pending after the flush", appends, bytes)
 	}
 }
 

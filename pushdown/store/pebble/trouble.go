@@ -68,8 +68,12 @@ func (s *Store) events() *pebble.EventListener {
 	return &pebble.EventListener{
 		BackgroundError: s.backgroundFailed,
 		DataCorruption:  s.foundDamage,
-		WALCreated:      func(pebble.WALCreateInfo) { s.idle.rotated() },
-		FlushEnd:        func(i pebble.FlushInfo) { setOutcome(&s.trouble.flush, i.Err) },
+		WALCreated:      func(pebble.WALCreateInfo) { s.early.rotated() },
+		FlushEnd: func(i pebble.FlushInfo) {
+			setOutcome(&s.trouble.flush, i.Err)
+			s.compactions.flushEnded()
+		},
+		CompactionBegin: func(i pebble.CompactionInfo) { s.compactions.compactionBegins(&i) },
 		CompactionEnd:   func(i pebble.CompactionInfo) { setOutcome(&s.trouble.compaction, i.Err) },
 	}
 }

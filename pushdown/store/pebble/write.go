@@ -14,13 +14,15 @@ import (
 // write keys and values straight into pebble's buffer.
 type batch struct {
 	*pebble.Batch
+	rows     *rowSketch
 	appended int // appends in it
+	repeats  int // of them, those to rows that the memtable has appends of
 	bytes    int // its size, set when it becomes visible
 }
 
 // newBatch returns a batch with room for about so many bytes.
 func (s *Store) newBatch(bytes int) *batch {
-	return &batch{Batch: s.db.NewBatchWithSize(bytes)}
+	return &batch{Batch: s.db.NewBatchWithSize(bytes), rows: &s.early.rows}
 }
 
 // put sets a cell.
@@ -38,8 +40,10 @@ func (b *batch) append(table string, m store.Mutation) {
 	appendKey(op.Key[:0], table, m.Row, m.Family, m.Qualifier)
 	op.Value[0] = tagAppend
 	copy(op.Value[1:], m.Value)
+	if b.appended++; b.rows.add(op.Key) {
+		b.repeats++
+	}
 	_ = op.Finish() // fails for indexed batches only
-	b.appended++
 }
 
 // deleteCell removes a cell.
@@ -172,6 +176,6 @@ func (s *Store) awaitDurable(b *batch) error {
 		s.log.Fatalf("log write: %v", err)
 		return fmt.Errorf("log write: %w", err) // not reached, see Options.Exit
 	}
-	s.idle.wrote(b.appended, b.bytes)
+	s.early.wrote(b)
 	return b.Close()
 }
