@@ -9,7 +9,7 @@ var ofMadeRollups = []mutant{
 		test: "TestMark_afterMove",
 	}, {
 		name: "made-token-after-reading", file: "pushdown/rollupjob/job.go",
-		old: "		pieces, err := w.rollUp(ctx, r)\n", new: "		pieces, err := w.rollUp(ctx, r)\n		proof = w.rawMark(ctx, r)\n",
+		old: "		pieces, err := w.rollUp(ctx, r)\n", new: "		pieces, err := w.rollUp(ctx, r)\n		mark = w.rawMark(ctx, r)\n",
 		test: "TestJob_changesWhileReading",
 	}, {
 		name: "made-proof-of-rollups-ignored", file: "pushdown/rollupjob/proof.go",
