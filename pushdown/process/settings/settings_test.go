@@ -142,7 +142,7 @@ func TestCommon_OutsideHeap(t *testing.T) {
 	}
 	f("pebble:data", "64MiB", 64<<20/20, 8<<20) // a cache has a twentieth, see memory.CacheShare
 	f("pebble:data", "256MiB", 256<<20/20, 32<<20)
-	f("pebble:data", "16GiB", 128<<20, 32<<20)
+	f("pebble:data", "16GiB", 128<<20, 128<<20)
 	f("hbase:localhost:2181", "256MiB", 0, 0)
 }
 

@@ -32,6 +32,8 @@ type Config struct {
 	Log    *slog.Logger
 	// CacheBytes bounds an embedded store's cache of blocks; 0 is the default.
 	CacheBytes int64
+	// MemTableBytes bounds one of its memtables; 0 is the default.
+	MemTableBytes int64
 	// ProofByTimestamps lets a store on HBase prove by timestamps that rows have not
 	// changed, see hbase.ProofTimestamps.
 	ProofByTimestamps bool
@@ -96,10 +98,11 @@ func open(address string, cfg Config) (store.Store, error) {
 	case "pebble":
 		st, err = pebble.Open(rest,
 			pebble.Options{
-				Logger:     cfg.Log,
-				Grouping:   cfg.Schema.RowHours(),
-				Salvage:    cfg.Salvage,
-				CacheBytes: cfg.CacheBytes,
+				Logger:        cfg.Log,
+				Grouping:      cfg.Schema.RowHours(),
+				Salvage:       cfg.Salvage,
+				CacheBytes:    cfg.CacheBytes,
+				MemTableBytes: uint64(cfg.MemTableBytes),
 			})
 	case "hbase":
 		st, err = openHBase(hbase.ParseAddress, rest, cfg)

@@ -20,7 +20,7 @@ type Options struct {
 	Logger *slog.Logger
 	// CacheBytes bounds the cache of uncompressed blocks. Default 128 MiB.
 	CacheBytes int64
-	// MemTableBytes bounds one memtable. Default 16 MiB.
+	// MemTableBytes bounds one memtable; there are eight at most. Default 4 MiB.
 	MemTableBytes uint64
 	// IdleFlush is the pause in writing after which a memtable is flushed if it
 	// holds many appends, which the flush joins, or many bytes, which the flush
@@ -55,7 +55,7 @@ func (o Options) withDefaults() Options {
 		o.CacheBytes = 128 << 20
 	}
 	if o.MemTableBytes == 0 {
-		o.MemTableBytes = 16 << 20
+		o.MemTableBytes = 4 << 20
 	}
 	if o.IdleFlush == 0 {
 		o.IdleFlush = 300 * time.Millisecond

@@ -24,8 +24,6 @@ func (c *compactable) Schedule(pebble.CompactionGrantHandle) bool {
 
 // Compactions wait for the flushes that follow each other, and begin after the last one, or after
 // mostFlushes.
-//
-//fault:compaction-for-each-flush wait > 0 => false && wait > 0
 func TestSchedule(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := &compactable{}
