@@ -167,7 +167,8 @@ func sizes(h *house) (found []string) {
 				found = append(found, h.functionSize(d)...)
 			case *ast.TypeSpec:
 				if t, ok := d.Type.(*ast.InterfaceType); ok && t.Methods.NumFields() > maxMethods {
-					found = append(found, fmt.Sprintf("%s: interface %s has %d methods, at most %d", h.line(d), d.Name.Name, t.Methods.NumFields(), maxMethods))
+					found = append(found, fmt.Sprintf("%s: interface %s has %d methods, at most %d",
+						h.line(d), d.Name.Name, t.Methods.NumFields(), maxMethods))
 				}
 			}
 			return true
@@ -181,7 +182,8 @@ func (h *house) functionSize(d *ast.FuncDecl) (found []string) {
 		found = append(found, fmt.Sprintf("%s: %s has %d lines, at most %d", h.line(d), d.Name.Name, n, maxFunction))
 	}
 	if n := d.Type.Params.NumFields(); n > maxParameters {
-		found = append(found, fmt.Sprintf("%s: %s has %d parameters, at most %d", h.line(d), d.Name.Name, n, maxParameters))
+		found = append(found, fmt.Sprintf("%s: %s has %d parameters, at most %d",
+			h.line(d), d.Name.Name, n, maxParameters))
 	}
 	return found
 }
@@ -228,14 +230,16 @@ func calls(h *house) (found []string) {
 			}
 		}
 		for _, c := range endsByIs(f) {
-			found = append(found, h.line(c)+": errors.Is(…, io.EOF); compare with ==, because the error of a connection that was closed wraps io.EOF, too, and is no end")
+			found = append(found, h.line(c)+": errors.Is(…, io.EOF); compare with ==, "+
+				"because the error of a connection that was closed wraps io.EOF, too, and is no end")
 		}
 		if f.room.name == "main" {
 			continue
 		}
 		for _, c := range callsOf(f, "os", "Getenv", "LookupEnv", "ExpandEnv", "Environ") {
 			if !slices.Contains(environment, f.room.dir) {
-				found = append(found, fmt.Sprintf("%s: calls os.%s; only mains read the environment", h.line(c), c.Sel.Name))
+				found = append(found, fmt.Sprintf("%s: calls os.%s; only mains read the environment",
+					h.line(c), c.Sel.Name))
 			}
 		}
 	}
@@ -246,7 +250,8 @@ func calls(h *house) (found []string) {
 func endsByIs(f *goFile) (found []*ast.CallExpr) {
 	ast.Inspect(f.ast, func(n ast.Node) bool {
 		c, ok := n.(*ast.CallExpr)
-		if ok && len(c.Args) == 2 && len(callsIn(c.Fun, "errors", "Is")) > 0 && len(callsIn(c.Args[1], "io", "EOF")) > 0 {
+		if ok && len(c.Args) == 2 && len(callsIn(c.Fun, "errors", "Is")) > 0 &&
+			len(callsIn(c.Args[1], "io", "EOF")) > 0 {
 			found = append(found, c)
 		}
 		return true
