@@ -22,10 +22,8 @@ func damagedRow(b *bench) func(value string) {
 	tags := append(append([]byte{}, uid("tagk", "host")...), uid("tagv", "b")...)
 	key := w.schema.AppendRowKey(nil, uid("metrics", "m"), 1357002000, tags)
 	return func(value string) {
-		if err := b.Store.Apply(
-			b.Context(), "tsdb",
-			[]store.Mutation{{Row: key, Family: "t", Qualifier: []byte{0, 0, 0, 0x10}, Value: []byte(value)}},
-		); err != nil {
+		m := store.Mutation{Row: key, Family: "t", Qualifier: []byte{0, 0, 0, 0x10}, Value: []byte(value)}
+		if err := b.Store.Apply(b.Context(), "tsdb", []store.Mutation{m}); err != nil {
 			b.Fatal(err)
 		}
 	}

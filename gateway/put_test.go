@@ -45,8 +45,8 @@ func TestPut_bodies(t *testing.T) {
 	f(func(w io.Writer) io.WriteCloser { return zlib.NewWriter(w) }, "Content-Encoding", "deflate")
 	f(func(w io.Writer) io.WriteCloser { z, _ := flate.NewWriter(w, 9); return z }, "Content-Encoding", "deflate")
 	want := fmt.Sprint(at - 1356998400)
-	if a := b.Get("/api/query?start=1356998400&end=1356999000&m=sum:10m-count:m"); !strings.Contains(a.Body,
-		`{"1356998400":`+want+`.0}`) {
+	a := b.Get("/api/query?start=1356998400&end=1356999000&m=sum:10m-count:m")
+	if !strings.Contains(a.Body, `{"1356998400":`+want+`.0}`) {
 		t.Errorf("stored: %s, want %s points", a.Body, want)
 	}
 	b.Refused(b.Post("/api/put", gatewaytest.GoodPoint, "Content-Encoding", "br"), 400,

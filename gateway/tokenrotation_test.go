@@ -26,8 +26,8 @@ func TestPushdown_tokens(t *testing.T) {
 	replace := func(sent string) {
 		t.Helper()
 		next := path + ".new"
-		if err := os.WriteFile(next, []byte("admin "+admin+" operator\nread "+sent+"\nread "+client+"\n"),
-			0o600); err != nil {
+		text := "admin " + admin + " operator\nread " + sent + "\nread " + client + "\n"
+		if err := os.WriteFile(next, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if err := os.Rename(next, path); err != nil {

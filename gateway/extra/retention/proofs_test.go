@@ -41,7 +41,13 @@ func provenWorld(t *testing.T, p proven) (*world, *hbasefake.Cluster) {
 	t.Helper()
 	schema := encoding.DefaultSchema()
 	fake := hbasefake.For(t, hbasefake.Options{Network: new(networktest.Memory)})
-	cfg := hbase.Config{Quorum: fake.Address(), Dial: fake.Dial, Logger: slog.New(slog.DiscardHandler), Proof: p.proof, VersionTimeout: patience}
+	cfg := hbase.Config{
+		Quorum:         fake.Address(),
+		Dial:           fake.Dial,
+		Logger:         slog.New(slog.DiscardHandler),
+		Proof:          p.proof,
+		VersionTimeout: patience,
+	}
 	w := newWorld(t, rand.New(rand.NewPCG(1, 1)), tablestest.In[*hbase.Store](t, schema)(hbase.Open(cfg)), schema)
 	return w, fake
 }
@@ -87,7 +93,10 @@ func TestRun_proofs(t *testing.T) {
 				w.put("tsdb", 0, old, 1)
 				w.put("tsdb", 2, old, 1)
 				cluster.Flush("tsdb")
-				gone := store.KeyRange{Start: w.schema.AppendRangeKey(nil, 0, metric(0), uint32(old)), Stop: w.schema.AppendRangeKey(nil, 0, metric(0), uint32(old+hour))}
+				gone := store.KeyRange{
+					Start: w.schema.AppendRangeKey(nil, 0, metric(0), uint32(old)),
+					Stop:  w.schema.AppendRangeKey(nil, 0, metric(0), uint32(old+hour)),
+				}
 				before := w.restedToken(proof, gone)
 				w.run(0)
 				w.check("proof " + proof.name)

@@ -69,11 +69,21 @@ func schemaOf(salts int) encoding.Schema {
 func newWorld(t *testing.T, rng *rand.Rand, st store.Store, schema encoding.Schema) *world {
 	w := &world{T: t, rng: rng, store: st, schema: schema, rows: map[string]map[string]row{"tsdb": {}, rollupTable: {}},
 		names: []string{"sys.cpu", "sys.mem", "net.in", "app.requests"}}
-	if err := st.CreateTable(t.Context(), store.TableSpec{Name: rollupTable, Families: []store.FamilySpec{{Name: encoding.FamilyData}}}); err != nil {
+	if err := st.CreateTable(t.Context(),
+		store.TableSpec{Name: rollupTable, Families: []store.FamilySpec{{Name: encoding.FamilyData}}}); err != nil {
 		t.Fatal(err)
 	}
-	w.job = &retention.Job{Store: st, Schema: schema, Rules: rules.All(1 << 20), Names: w.each, Now: func() time.Time { return time.Unix(now, 0) },
-		Tables: []retention.Table{{Name: "tsdb", Span: rules.Hour}, {Name: rollupTable, Interval: "1h", Span: daily, Optional: true}}}
+	w.job = &retention.Job{
+		Store:  st,
+		Schema: schema,
+		Rules:  rules.All(1 << 20),
+		Names:  w.each,
+		Now:    func() time.Time { return time.Unix(now, 0) },
+		Tables: []retention.Table{
+			{Name: "tsdb", Span: rules.Hour},
+			{Name: rollupTable, Interval: "1h", Span: daily, Optional: true},
+		},
+	}
 	return w
 }
 
@@ -92,7 +102,11 @@ func onHBase(t *testing.T, rng *rand.Rand) *world {
 func onHBaseWith(t *testing.T, rng *rand.Rand, schema encoding.Schema) *world {
 	t.Helper()
 	fake := hbasefake.For(t, hbasefake.Options{Servers: 2, Network: new(networktest.Memory)})
-	st := tablestest.In[*hbase.Store](t, schema)(hbase.Open(hbase.Config{Quorum: fake.Address(), Dial: fake.Dial, Logger: slog.New(slog.DiscardHandler)}))
+	st := tablestest.In[*hbase.Store](t, schema)(hbase.Open(hbase.Config{
+		Quorum: fake.Address(),
+		Dial:   fake.Dial,
+		Logger: slog.New(slog.DiscardHandler),
+	}))
 	w := newWorld(t, rng, st, schema)
 	w.fake = fake
 	return w
@@ -198,7 +212,8 @@ func (w *world) drawRules() string {
 	for range 1 + w.rng.IntN(4) {
 		fmt.Fprintf(&b, "%s %s", patterns[w.rng.IntN(len(patterns))], ages[w.rng.IntN(len(ages)-1)])
 		if w.rng.IntN(2) == 0 {
-			fmt.Fprintf(&b, " %s=%s", []string{"rollups", "1h"}[w.rng.IntN(2)], []string{"6d", "7d", "keep"}[w.rng.IntN(3)])
+			fmt.Fprintf(&b, " %s=%s",
+				[]string{"rollups", "1h"}[w.rng.IntN(2)], []string{"6d", "7d", "keep"}[w.rng.IntN(3)])
 		}
 		b.WriteString("\n")
 	}

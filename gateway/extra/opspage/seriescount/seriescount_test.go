@@ -34,13 +34,20 @@ func meta(t *testing.T, keys ...string) *pebble.Store {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
-	if err := s.CreateTable(t.Context(), store.TableSpec{Name: "meta", Families: []store.FamilySpec{{Name: encoding.FamilyName}}}); err != nil {
+	if err := s.CreateTable(t.Context(),
+		store.TableSpec{Name: "meta", Families: []store.FamilySpec{{Name: encoding.FamilyName}}}); err != nil {
 		t.Fatal(err)
 	}
 	var rows []store.Mutation
 	for _, k := range keys {
-		for _, q := range []string{encoding.MetaCounterQualifier, encoding.TSMetaQualifier} { // two cells are one series
-			rows = append(rows, store.Mutation{Row: []byte(k), Family: encoding.FamilyName, Qualifier: []byte(q), Value: []byte("x")})
+		// Two cells are one series.
+		for _, q := range []string{encoding.MetaCounterQualifier, encoding.TSMetaQualifier} {
+			rows = append(rows, store.Mutation{
+				Row:       []byte(k),
+				Family:    encoding.FamilyName,
+				Qualifier: []byte(q),
+				Value:     []byte("x"),
+			})
 		}
 	}
 	if err := s.Apply(t.Context(), "meta", rows); err != nil {
