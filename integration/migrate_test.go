@@ -216,8 +216,8 @@ func TestMigrate_fromOpenTSDB(t *testing.T) {
 			ours.tool(ctx, t, "uid", "assign", w[1], w[2])
 		}
 	}
-	if out := ours.tool(ctx, t, "import", file); !strings.Contains(out, fmt.Sprintf("%d points imported, 0 refused",
-		len(points))) {
+	out := ours.tool(ctx, t, "import", file)
+	if !strings.Contains(out, fmt.Sprintf("%d points imported, 0 refused", len(points))) {
 		t.Fatalf("want %d points: %s", len(points), out)
 	}
 	all := slices.DeleteFunc(questions(), func(q question) bool {

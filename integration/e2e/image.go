@@ -47,9 +47,8 @@ func BuildImage(ctx context.Context, source, dir string) (*Image, error) {
 		return nil, err
 	}
 	b := buildah{unpacked: filepath.Join(here, "build", "setup", "buildah"), dir: dir}
-	if _, err := b.run(
-		ctx, "bud", b.policy(), "--isolation", "chroot", "--format", "docker", "--tag", name, source,
-	); err != nil {
+	_, err = b.run(ctx, "bud", b.policy(), "--isolation", "chroot", "--format", "docker", "--tag", name, source)
+	if err != nil {
 		return nil, err
 	}
 	text, err := b.run(ctx, "inspect", "--type", "image", name)

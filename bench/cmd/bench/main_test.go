@@ -151,8 +151,8 @@ func TestRun_record(t *testing.T) {
 	defer server.Close()
 	dir := t.TempDir()
 	file, tokens := filepath.Join(dir, "asked"), filepath.Join(dir, "tokens")
-	if err := os.WriteFile(tokens, []byte("write of-a-writer-0123456789\nread of-a-reader-0123456789\n"),
-		0o600); err != nil {
+	text := "write of-a-writer-0123456789\nread of-a-reader-0123456789\n"
+	if err := os.WriteFile(tokens, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := invoke(t, "replay", "-url", server.URL, "-record", file); err == nil ||
@@ -160,8 +160,8 @@ func TestRun_record(t *testing.T) {
 		t.Errorf("without a token: error %v, want one with the status", err)
 	}
 	out, err := invoke(t, "replay", "-url", server.URL, "-token-file", tokens, "-record", file)
-	if err != nil || !strings.Contains(out,
-		"3 requests, 2 of them different, that "+server.URL+" was asked; left out: 1 that failed") {
+	said := "3 requests, 2 of them different, that " + server.URL + " was asked; left out: 1 that failed"
+	if err != nil || !strings.Contains(out, said) {
 		t.Fatalf("%s, %v; want 3 requests", out, err)
 	}
 	out, err = invoke(t, "replay", "-url", server.URL, "-token-file", tokens, "-queries", file, "-requests", "4",

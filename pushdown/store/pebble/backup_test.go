@@ -441,8 +441,8 @@ func TestBackUp_fullDisk(t *testing.T) {
 	if _, _, err := s.Checkpoint(t.Context()); !errors.Is(err, store.ErrFull) {
 		t.Errorf("checkpoint: %v, want that there is no room", err)
 	}
-	if _, err := Restore(t.Context(), "backups", "restored", Options{FS: disk, Logger: quiet()},
-		nil); !errors.Is(err, store.ErrFull) || !strings.Contains(err.Error(), "the restore needs") {
+	_, err = Restore(t.Context(), "backups", "restored", Options{FS: disk, Logger: quiet()}, nil)
+	if !errors.Is(err, store.ErrFull) || !strings.Contains(err.Error(), "the restore needs") {
 		t.Errorf("restore: %v, want that there is no room", err)
 	}
 	disk.full.Store(false)
