@@ -24,9 +24,8 @@ func TestExpConformance(t *testing.T) {
 	t.Parallel()
 	r := new(expRecording)
 	gatewaytest.Decode(t, "exp", r)
-	at := gatewaytest.RecordedFronts(t, &conformance.Data{Assign: r.Assign, Points: r.Points}, func() *gateway.Config {
-		return config(0)
-	})
+	data := &conformance.Data{Assign: r.Assign, Points: r.Points}
+	at := gatewaytest.RecordedFronts(t, data, func() *gateway.Config { return config(0) })
 	equal, byRule := 0, map[string]int{}
 	for i, q := range r.Queries {
 		for _, g := range at.Of(i) {

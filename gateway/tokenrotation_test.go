@@ -45,14 +45,14 @@ func TestPushdown_tokens(t *testing.T) {
 	}
 	var mu sync.Mutex
 	seen := map[string]auth.Scope{} // what a token allowed when it came last
+	allow := func(token string) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		seen[token] = tokens.Check(token)
+		return seen[token]&auth.Read != 0
+	}
 	srv, err := server.NewServer(
-		server.Config{Program: "test", Table: cfg.TableData, Schema: cfg.Schema(), Allow: func(token string) bool {
-			mu.Lock()
-			defer mu.Unlock()
-			seen[token] = tokens.Check(token)
-			return seen[token]&auth.Read != 0
-		}},
-		st,
+		server.Config{Program: "test", Table: cfg.TableData, Schema: cfg.Schema(), Allow: allow}, st,
 	)
 	if err != nil {
 		t.Fatal(err)

@@ -61,10 +61,8 @@ func judge(q conformance.Query, status int, body []byte, err error) Outcome {
 		return Outcome{Silent, err.Error()}
 	}
 	// What was recorded may be an error, too, so it is compared first.
-	report, err := comparer.Answers(compare.Answer{Status: q.Status, Body: q.Response}, compare.Answer{
-		Status: status,
-		Body:   body,
-	})
+	report, err := comparer.Answers(compare.Answer{Status: q.Status, Body: q.Response},
+		compare.Answer{Status: status, Body: body})
 	if err == nil && report.Equal() {
 		return Outcome{Kind: Equal}
 	}

@@ -48,14 +48,18 @@ type cluster struct {
 
 func onCluster(w *World) ground {
 	r := w.rand("cluster")
-	k := &cluster{w: w, byNodes: w.rand("nodes").IntN(2) == 0, hbase: hbasefake.For(w.t, hbasefake.Options{
-		Servers:          servers,
-		Network:          &w.network,
-		Handlers:         3 + r.IntN(8),
-		MaxReplyCells:    []int{0, 3, 7, 50}[r.IntN(4)],
-		HeartbeatEvery:   []int{0, 3, 5}[r.IntN(3)],
-		FlagCompleteRows: r.IntN(2) == 0,
-	})}
+	k := &cluster{
+		w:       w,
+		byNodes: w.rand("nodes").IntN(2) == 0,
+		hbase: hbasefake.For(w.t, hbasefake.Options{
+			Servers:          servers,
+			Network:          &w.network,
+			Handlers:         3 + r.IntN(8),
+			MaxReplyCells:    []int{0, 3, 7, 50}[r.IntN(4)],
+			HeartbeatEvery:   []int{0, 3, 5}[r.IntN(3)],
+			FlagCompleteRows: r.IntN(2) == 0,
+		}),
+	}
 	for name, families := range tables {
 		k.hbase.CreateTable(name, families)
 	}

@@ -57,8 +57,8 @@ func newWorld(t *testing.T) *world {
 	}
 	t.Cleanup(func() { st.Close() })
 	for _, table := range []string{"tsdb", "r1h"} {
-		if err := st.CreateTable(t.Context(),
-			store.TableSpec{Name: table, Families: []store.FamilySpec{{Name: "t"}}}); err != nil {
+		spec := store.TableSpec{Name: table, Families: []store.FamilySpec{{Name: "t"}}}
+		if err := st.CreateTable(t.Context(), spec); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -69,8 +69,8 @@ func schemaOf(salts int) encoding.Schema {
 func newWorld(t *testing.T, rng *rand.Rand, st store.Store, schema encoding.Schema) *world {
 	w := &world{T: t, rng: rng, store: st, schema: schema, rows: map[string]map[string]row{"tsdb": {}, rollupTable: {}},
 		names: []string{"sys.cpu", "sys.mem", "net.in", "app.requests"}}
-	if err := st.CreateTable(t.Context(),
-		store.TableSpec{Name: rollupTable, Families: []store.FamilySpec{{Name: encoding.FamilyData}}}); err != nil {
+	spec := store.TableSpec{Name: rollupTable, Families: []store.FamilySpec{{Name: encoding.FamilyData}}}
+	if err := st.CreateTable(t.Context(), spec); err != nil {
 		t.Fatal(err)
 	}
 	w.job = &retention.Job{

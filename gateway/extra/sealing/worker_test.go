@@ -123,8 +123,8 @@ func TestWorker_store(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer st.Close()
-		if err := st.CreateTable(t.Context(),
-			store.TableSpec{Name: "tsdb", Families: []store.FamilySpec{{Name: "t"}}}); err != nil {
+		spec := store.TableSpec{Name: "tsdb", Families: []store.FamilySpec{{Name: "t"}}}
+		if err := st.CreateTable(t.Context(), spec); err != nil {
 			t.Fatal(err)
 		}
 		hour := encoding.Hour(time.Now().Unix())

@@ -213,8 +213,8 @@ func TestRetention_meta(t *testing.T) {
 			})
 			described := func() (out []string) {
 				p.use(func(st tools.Store) {
-					for row, err := range store.Rows(t.Context(), st,
-						store.Scan{Table: p.cfg.TableMeta, Family: encoding.FamilyName}) {
+					scan := store.Scan{Table: p.cfg.TableMeta, Family: encoding.FamilyName}
+					for row, err := range store.Rows(t.Context(), st, scan) {
 						if err != nil {
 							t.Fatal(err)
 						}

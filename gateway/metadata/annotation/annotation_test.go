@@ -29,8 +29,8 @@ func fixture(t testing.TB, salt int) (*Catalog, *pebble.Store) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
-	if err := s.CreateTable(t.Context(),
-		store.TableSpec{Name: "tsdb", Families: []store.FamilySpec{{Name: "t"}}}); err != nil {
+	spec := store.TableSpec{Name: "tsdb", Families: []store.FamilySpec{{Name: "t"}}}
+	if err := s.CreateTable(t.Context(), spec); err != nil {
 		t.Fatal(err)
 	}
 	schema := encoding.DefaultSchema()

@@ -92,8 +92,8 @@ func simulate(t *testing.T, f func(w *world)) {
 		}
 		defer st.Close()
 		for _, table := range []string{"tsdb", "r1h"} {
-			if err := st.CreateTable(t.Context(),
-				store.TableSpec{Name: table, Families: []store.FamilySpec{{Name: encoding.FamilyData}}}); err != nil {
+			spec := store.TableSpec{Name: table, Families: []store.FamilySpec{{Name: encoding.FamilyData}}}
+			if err := st.CreateTable(t.Context(), spec); err != nil {
 				t.Fatal(err)
 			}
 		}

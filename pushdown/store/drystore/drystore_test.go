@@ -168,8 +168,8 @@ func inMemory(t *testing.T) *pebble.Store {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { st.Close() })
-	if err := st.CreateTable(t.Context(),
-		store.TableSpec{Name: "t", Families: []store.FamilySpec{{Name: "f"}}}); err != nil {
+	spec := store.TableSpec{Name: "t", Families: []store.FamilySpec{{Name: "f"}}}
+	if err := st.CreateTable(t.Context(), spec); err != nil {
 		t.Fatal(err)
 	}
 	return st

@@ -118,8 +118,8 @@ func TestMark_reopened(t *testing.T) {
 	}
 
 	s := open(false)
-	if err := s.CreateTable(t.Context(),
-		store.TableSpec{Name: "t", Families: []store.FamilySpec{{Name: "t"}}}); err != nil {
+	spec := store.TableSpec{Name: "t", Families: []store.FamilySpec{{Name: "t"}}}
+	if err := s.CreateTable(t.Context(), spec); err != nil {
 		t.Fatal(err)
 	}
 	s.write(t, hourRow(1, 11, "aaaaaa"))

@@ -56,8 +56,8 @@ func TestDeleteRows(t *testing.T) {
 	s := reopen()
 	defer func() { s.Close() }()
 	create(t, s)
-	if err := s.CreateTable(t.Context(),
-		store.TableSpec{Name: "tsdb2", Families: []store.FamilySpec{{Name: "t"}}}); err != nil {
+	spec := store.TableSpec{Name: "tsdb2", Families: []store.FamilySpec{{Name: "t"}}}
+	if err := s.CreateTable(t.Context(), spec); err != nil {
 		t.Fatal(err)
 	}
 	model := map[string]bool{}
@@ -384,8 +384,8 @@ func hoursOf(t *testing.T, s *Store, metrics, hours, series int) {
 // are all there. Where deleted rows take little, nothing is written again.
 func TestReclaim(t *testing.T) {
 	s := openMem(t, Options{Grouping: hourly, MemTableBytes: 256 << 10})
-	if err := s.CreateTable(t.Context(),
-		store.TableSpec{Name: "t", Families: []store.FamilySpec{{Name: "t"}}}); err != nil {
+	spec := store.TableSpec{Name: "t", Families: []store.FamilySpec{{Name: "t"}}}
+	if err := s.CreateTable(t.Context(), spec); err != nil {
 		t.Fatal(err)
 	}
 	const metrics, hours, series = 20, 40, 50

@@ -291,8 +291,8 @@ func openRapid(t *rapid.T) *Store {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.CreateTable(context.Background(),
-		store.TableSpec{Name: "tsdb", Families: []store.FamilySpec{{Name: "t"}}}); err != nil {
+	spec := store.TableSpec{Name: "tsdb", Families: []store.FamilySpec{{Name: "t"}}}
+	if err := s.CreateTable(context.Background(), spec); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -649,8 +649,8 @@ func TestSeal_blocks(t *testing.T) {
 	const size = 4096
 	for _, sealed := range []bool{false, true} {
 		n := 0
-		for rows, err := range store.Blocks(t.Context(), s,
-			store.Scan{Table: "tsdb", Family: "t", Sealed: sealed, BlockBytes: size}) {
+		scan := store.Scan{Table: "tsdb", Family: "t", Sealed: sealed, BlockBytes: size}
+		for rows, err := range store.Blocks(t.Context(), s, scan) {
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -142,8 +142,8 @@ func open(t *testing.T) (*Store, store.Cells) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { db.Close() })
-	if err := db.CreateTable(t.Context(),
-		store.TableSpec{Name: "state", Families: []store.FamilySpec{{Name: Family}}}); err != nil {
+	spec := store.TableSpec{Name: "state", Families: []store.FamilySpec{{Name: Family}}}
+	if err := db.CreateTable(t.Context(), spec); err != nil {
 		t.Fatal(err)
 	}
 	var mu sync.Mutex
@@ -238,8 +238,8 @@ func TestStore_delete(t *testing.T) {
 // rows returns the number of documents in the table.
 func rows(t *testing.T, cells store.Cells) (n int) {
 	t.Helper()
-	for _, err := range store.Rows(t.Context(), cells,
-		store.Scan{Table: "state", Start: []byte(documentPrefix), Stop: after(documentPrefix)}) {
+	scan := store.Scan{Table: "state", Start: []byte(documentPrefix), Stop: after(documentPrefix)}
+	for _, err := range store.Rows(t.Context(), cells, scan) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -34,8 +34,8 @@ func meta(t *testing.T, keys ...string) *pebble.Store {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
-	if err := s.CreateTable(t.Context(),
-		store.TableSpec{Name: "meta", Families: []store.FamilySpec{{Name: encoding.FamilyName}}}); err != nil {
+	spec := store.TableSpec{Name: "meta", Families: []store.FamilySpec{{Name: encoding.FamilyName}}}
+	if err := s.CreateTable(t.Context(), spec); err != nil {
 		t.Fatal(err)
 	}
 	var rows []store.Mutation

@@ -230,8 +230,8 @@ func TestRun_usedUIDsStay(t *testing.T) {
 			row := schema.AppendRowKey(nil, encoding.UID(ids[0]), 1356998400, []byte(u(1)+u(2)+ids[1]+ids[2]))
 			if where != "" {
 				if where != "tsdb" {
-					if err := tab.CreateTable(t.Context(),
-						store.TableSpec{Name: where, Families: []store.FamilySpec{{Name: "t"}}}); err != nil {
+					spec := store.TableSpec{Name: where, Families: []store.FamilySpec{{Name: "t"}}}
+					if err := tab.CreateTable(t.Context(), spec); err != nil {
 						t.Fatal(err)
 					}
 				}
