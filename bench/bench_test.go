@@ -32,6 +32,7 @@ import (
 	"downpour/gateway/write"
 	"downpour/pushdown/process/settings"
 	"downpour/pushdown/rpc/server"
+	"downpour/pushdown/store/open/opentest"
 	"downpour/pushdown/store/pebble"
 )
 
@@ -43,13 +44,7 @@ func small() workload.Devops {
 }
 
 func memoryStore(t testing.TB) *pebble.Store {
-	t.Helper()
-	st, err := pebble.Open("db", pebble.Options{FS: vfs.NewMem(), Grouping: encoding.DefaultSchema().RowHours()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { st.Close() })
-	return st
+	return opentest.EmbeddedWith(t, pebble.Options{Grouping: encoding.DefaultSchema().RowHours()})
 }
 
 // gatewayOn makes OpenTSDB's tables in a store and starts a gateway on them.

@@ -58,8 +58,8 @@ func (s Schema) AppendRowKey(dst []byte, metric UID, baseTime uint32, tags []byt
 
 // AppendRangeKey appends the first possible key of a salt bucket, metric and base
 // time, which has no tags. Scans start and stop at such keys.
-func (s Schema) AppendRangeKey(dst []byte, bucket int, metric UID, baseTime uint32) []byte {
-	return s.appendMetricTime(s.AppendSalt(dst, bucket), metric, baseTime)
+func (s Schema) AppendRangeKey(dst []byte, salt int, metric UID, baseTime uint32) []byte {
+	return s.appendMetricTime(s.AppendSalt(dst, salt), metric, baseTime)
 }
 
 // appendMetricTime appends metric and base time.
@@ -130,17 +130,17 @@ func (s Schema) Salt(metric UID, tags []byte) int {
 	}
 
 	// The remainder has the sign of the hash; Java takes its absolute value.
-	bucket := int(h % int32(s.SaltBuckets))
-	if bucket < 0 {
-		return -bucket
+	salt := int(h % int32(s.SaltBuckets))
+	if salt < 0 {
+		return -salt
 	}
-	return bucket
+	return salt
 }
 
-// AppendSalt appends the number of a bucket, big-endian on the salt width.
-func (s Schema) AppendSalt(dst []byte, bucket int) []byte {
+// AppendSalt appends the number of a salt bucket, big-endian on the salt width.
+func (s Schema) AppendSalt(dst []byte, salt int) []byte {
 	for i := s.SaltWidth - 1; i >= 0; i-- {
-		dst = append(dst, byte(uint64(bucket)>>(8*i)))
+		dst = append(dst, byte(uint64(salt)>>(8*i)))
 	}
 	return dst
 }

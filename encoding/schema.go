@@ -50,7 +50,7 @@ func (s Schema) Validate() error {
 	}
 
 	// An unsalted table ignores the number of buckets.
-	if most := s.maxBuckets(); s.SaltWidth > 0 && (s.SaltBuckets < 1 || s.SaltBuckets > most) {
+	if most := s.maxSaltBuckets(); s.SaltWidth > 0 && (s.SaltBuckets < 1 || s.SaltBuckets > most) {
 		return fmt.Errorf("encoding: salt buckets %d with salt width %d, want 1 to %d", s.SaltBuckets, s.SaltWidth,
 			most)
 	}
@@ -58,9 +58,9 @@ func (s Schema) Validate() error {
 	return nil
 }
 
-// maxBuckets is the number of buckets that the salt width can count. The hash that selects one is a
+// maxSaltBuckets is the number of salt buckets that the salt width can count. The hash that selects one is a
 // signed number of 32 bits, so more bytes do not help.
-func (s Schema) maxBuckets() int {
+func (s Schema) maxSaltBuckets() int {
 	if s.SaltWidth >= 4 {
 		return math.MaxInt32
 	}

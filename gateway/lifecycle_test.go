@@ -75,11 +75,7 @@ func TestStart_noHBase(t *testing.T) {
 
 // If tables are missing on HBase, the start fails with their names and the flag that creates them.
 func TestStart_noTables(t *testing.T) {
-	cluster, err := hbasefake.Start(hbasefake.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(cluster.Close)
+	cluster := hbasefake.For(t, hbasefake.Options{})
 	cfg, st := gatewaytest.HBase(t, cluster.Address())
 	startError(t, cfg, st, "DOWNPOUR_STORE", "tsdb", "-create-tables")
 	cluster.CreateTable("tsdb", []string{"t"})

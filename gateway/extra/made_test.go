@@ -342,11 +342,7 @@ func TestMade_sealed(t *testing.T) {
 // madeCluster is a fake HBase with the tables of withMade.
 func madeCluster(t *testing.T) *hbasefake.Cluster {
 	t.Helper()
-	cluster, err := hbasefake.Start(hbasefake.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(cluster.Close)
+	cluster := hbasefake.For(t, hbasefake.Options{})
 	cluster.CreateTable("tsdb", []string{"t"})
 	cluster.CreateTable("tsdb-uid", []string{"id", "name"})
 	for _, table := range []string{"r10m", "r1h", "r1d", "pre", "r10m-pre", "r1h-pre", "r1d-pre"} {

@@ -22,6 +22,7 @@ import (
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/hbase"
 	"downpour/pushdown/store/hbase/hbasefake"
+	"downpour/pushdown/store/open/opentest"
 )
 
 // treeRecording is what was recorded of OpenTSDB's trees: calls and tools in order, and the cells
@@ -48,19 +49,11 @@ type treeStep struct {
 func TestTreeConformance(t *testing.T) {
 	t.Run("embedded", func(t *testing.T) { replayTrees(t, open(t, withTrees)) })
 	t.Run("HBase", func(t *testing.T) {
-		fake := hbasefake.For(t, hbasefake.Options{})
-		st, err := hbase.Open(hbase.Config{Quorum: fake.Address()})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { st.Close() })
-
+		fake := opentest.Fake(t, hbasefake.Options{})
 		cfg := config(0)
 		withTrees(cfg)
 		cfg.Store = "hbase:" + fake.Address()
-		if err := tables.Create(t.Context(), st, tables.Specs(cfg.TableNames(), cfg.Schema(), "NONE")); err != nil {
-			t.Fatal(err)
-		}
+		st := opentest.HBaseWith(t, fake, hbase.Config{}, tables.Specs(cfg.TableNames(), cfg.Schema(), "NONE")...)
 		replayTrees(t, serve(t, cfg, gatewaytest.NewFaulty(st)))
 	})
 }

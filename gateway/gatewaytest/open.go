@@ -18,6 +18,7 @@ import (
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/hbase"
 	"downpour/pushdown/store/hbase/hbasefake"
+	"downpour/pushdown/store/open/opentest"
 	"downpour/pushdown/store/pebble"
 )
 
@@ -66,9 +67,8 @@ func Parse(variables map[string]string, extras ...gateway.Extra) (*gateway.Confi
 // Memory opens an embedded store in memory, with the tables of cfg. It is closed with the test.
 func Memory(t *testing.T, cfg *gateway.Config) *pebble.Store {
 	t.Helper()
-	st := Embedded(t, cfg, vfs.NewMem())
-	t.Cleanup(func() { st.Close() })
-	return st
+	return opentest.EmbeddedWith(t, pebble.Options{Grouping: cfg.Schema().RowHours()},
+		tables.Specs(cfg.TableNames(), cfg.Schema(), "NONE")...)
 }
 
 // Embedded opens the store of a file system, with the tables of cfg.
@@ -166,15 +166,8 @@ func Serve(t *testing.T, cfg *gateway.Config, st gateway.Store) *Bench {
 
 // FakeHBase returns a store with all tables on a simulated HBase.
 func FakeHBase(t *testing.T) (*gateway.Config, gateway.Store) {
-	cluster, err := hbasefake.Start(hbasefake.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(cluster.Close)
-	for name, families := range map[string][]string{
-		"tsdb": {"t"}, "tsdb-uid": {"id", "name"}, "tsdb-meta": {"name"}, "tsdb-tree": {"t"},
-		"downpour-state": {"s"},
-	} {
+	cluster := hbasefake.For(t, hbasefake.Options{})
+	for name, families := range map[string][]string{"tsdb": {"t"}, "tsdb-uid": {"id", "name"}, "tsdb-meta": {"name"}, "tsdb-tree": {"t"}, "downpour-state": {"s"}} {
 		cluster.CreateTable(name, families)
 	}
 	cfg, st := HBase(t, cluster.Address())

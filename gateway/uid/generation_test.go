@@ -15,31 +15,8 @@ import (
 	"downpour/encoding"
 	"downpour/pushdown/process/heap/heaptest"
 	"downpour/pushdown/store"
-	"downpour/pushdown/store/hbase"
-	"downpour/pushdown/store/hbase/hbasefake"
+	"downpour/pushdown/store/open/opentest"
 )
-
-// stores opens each kind of store that can hold the UID table.
-var stores = map[string]func(testing.TB) store.Store{
-	"embedded": func(t testing.TB) store.Store { return open(t) },
-	"HBase":    func(t testing.TB) store.Store { return onHBase(t) },
-}
-
-func onHBase(t testing.TB) *hbase.Store {
-	t.Helper()
-	fake, err := hbasefake.Start(hbasefake.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(fake.Close)
-	fake.CreateTable(table, []string{"id", "name"})
-	s, err := hbase.Open(hbase.Config{Quorum: fake.Address()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
-	return s
-}
 
 // paused is a store that stops one caller at a chosen step and lets all others through. Each
 // call is two steps: before and after it.
@@ -149,19 +126,18 @@ var nameChanges = map[string]func(t testing.TB, s store.Store, d, other *Diction
 // A look-up that begins before a name is changed and ends after it leaves no outdated mapping
 // in the cache, at whichever step it was interrupted.
 func TestDictionary_changeWithinLookup(t *testing.T) {
-	for where, open := range stores {
-		s := open(t)
+	opentest.Both(t, uidTables, func(t *testing.T, s store.Store) {
 		for what, change := range nameChanges {
 			for how, look := range lookups {
 				for step := 1; ; step++ {
 					if !interrupted(t, s, step, change, look,
-						fmt.Sprintf("%s, %s within %s, step %d", where, what, how, step)) {
+						fmt.Sprintf("%s within %s, step %d", what, how, step)) {
 						break
 					}
 				}
 			}
 		}
-	}
+	})
 }
 
 // interrupted changes a name while a look-up stops at a step, and checks the cache afterwards.
@@ -215,8 +191,8 @@ func interrupted(t *testing.T, s store.Store, step int,
 // A caller that asks for a UID after the name was deleted gets a new UID, even while an earlier
 // call for the same name is still running.
 func TestAssign_notSharedOverChange(t *testing.T) {
-	for where, open := range stores {
-		p := &paused{Store: open(t)}
+	opentest.Both(t, uidTables, func(t *testing.T, s store.Store) {
+		p := &paused{Store: s}
 		d := dictionary(p)
 		old, err := dictionary(p).Assign(t.Context(), encoding.UIDTagV, "old")
 		if err != nil {
@@ -232,14 +208,14 @@ func TestAssign_notSharedOverChange(t *testing.T) {
 		nameChanges["delete"](t, p, d, nil, old)
 		again, err := d.Assign(t.Context(), encoding.UIDTagV, "old")
 		if err != nil || again.String() == old.String() {
-			t.Errorf("%s: %s after the deletion, %v, want another than %s", where, again, err, old)
+			t.Errorf("%s after the deletion, %v, want another than %s", again, err, old)
 		}
 		close(p.goOn)
 		<-first
 		if now, err := d.Resolve(t.Context(), encoding.UIDTagV, "old"); err != nil || now.String() != again.String() {
-			t.Errorf("%s: %s in the end, %v, want %s", where, now, err, again)
+			t.Errorf("%s in the end, %v, want %s", now, err, again)
 		}
-	}
+	})
 }
 
 // A withdrawn name can be read, but neither resolved for a write nor assigned. AwaitHolds waits
@@ -343,8 +319,7 @@ func TestWithdraw_oneAtATime(t *testing.T) {
 
 // Check drops the mappings that another process has changed from the cache, and no others.
 func TestCheck(t *testing.T) {
-	for where, open := range stores {
-		s := open(t)
+	opentest.Both(t, uidTables, func(t *testing.T, s store.Store) {
 		ours, theirs := dictionary(s), dictionary(s)
 		var uids []encoding.UID
 		for i := range 2*namesPerRead + 10 {
@@ -369,7 +344,7 @@ func TestCheck(t *testing.T) {
 		}
 		before := ours.Generation()
 		if err := ours.Check(t.Context()); err != nil || ours.Generation() != before {
-			t.Errorf("%s: %v, generation %d was %d, want the same: nothing has changed", where, err, ours.Generation(),
+			t.Errorf("%v, generation %d was %d, want the same: nothing has changed", err, ours.Generation(),
 				before)
 		}
 		if err := theirs.Rename(t.Context(), encoding.UIDTagV, "v3", "w3"); err != nil {
@@ -377,26 +352,26 @@ func TestCheck(t *testing.T) {
 		}
 		deleteName(t, s, "v1005", uids[1005])
 		if _, err := theirs.Name(t.Context(), encoding.UIDTagV, uids[1005]); err != nil {
-			t.Errorf("%s: the other dictionary does not have %s in its cache any more", where, uids[1005])
+			t.Errorf("the other dictionary does not have %s in its cache any more", uids[1005])
 		}
 		if err := ours.Check(t.Context()); err != nil || ours.Generation() == before {
-			t.Errorf("%s: %v, generation %d, want a newer one after the changes", where, err, ours.Generation())
+			t.Errorf("%v, generation %d, want a newer one after the changes", err, ours.Generation())
 		}
 		for _, name := range []string{"v3", "v1005"} {
 			if u, err := ours.Resolve(t.Context(), encoding.UIDTagV, name); !isNoName(err) {
-				t.Errorf("%s: %s is still %s, %v", where, name, u, err)
+				t.Errorf("%s is still %s, %v", name, u, err)
 			}
 		}
 		if name, err := ours.Name(t.Context(), encoding.UIDTagV, uids[3]); err != nil || name != "w3" {
-			t.Errorf("%s: %s is %q, %v, want w3", where, uids[3], name, err)
+			t.Errorf("%s is %q, %v, want w3", uids[3], name, err)
 		}
 		if name, err := ours.Name(t.Context(), encoding.UIDTagV, uids[1005]); err == nil {
-			t.Errorf("%s: %s is still %q", where, uids[1005], name)
+			t.Errorf("%s is still %q", uids[1005], name)
 		}
 		if n := ours.forward.EstimatedSize(); n != len(uids)-2+1 {
-			t.Errorf("%s: %d names are cached, want %d", where, n, len(uids)-2+1)
+			t.Errorf("%d names are cached, want %d", n, len(uids)-2+1)
 		}
-	}
+	})
 }
 
 // reading is a store that counts reads, and fails them with fail if that is set.
@@ -494,8 +469,7 @@ func TestResolve_withinRenameElsewhere(t *testing.T) {
 // A name longer than MaxName gets no UID and raises no counter, but is found if it has a UID.
 // No name can be longer than the longest row key.
 func TestAssign_longNames(t *testing.T) {
-	for where, open := range stores {
-		s := open(t)
+	opentest.Both(t, uidTables, func(t *testing.T, s store.Store) {
 		d := New(Config{Store: s, Table: table, Schema: encoding.DefaultSchema(), MaxName: 100})
 		long := strings.Repeat("é", 101) // 101 bytes in the table, which holds ISO-8859-1
 		put := func(name string, u encoding.UID) {
@@ -514,27 +488,27 @@ func TestAssign_longNames(t *testing.T) {
 		var tooLong *NameTooLongError
 		if _, err := d.Assign(t.Context(), encoding.UIDTagV,
 			long[2:]+"xx"); !errors.As(err, &tooLong) || tooLong.Got != 102 || tooLong.Limit != 100 {
-			t.Errorf("%s: 102 bytes: %v, want that at most 100 are allowed", where, err)
+			t.Errorf("102 bytes: %v, want that at most 100 are allowed", err)
 		}
 		if u, err := d.Assign(t.Context(), encoding.UIDTagV, long); err != nil || u.String() != "000909" {
-			t.Errorf("%s: a long name that has a UID: got %s, %v, want 000909", where, u, err)
+			t.Errorf("a long name that has a UID: got %s, %v, want 000909", u, err)
 		}
 		if u, err := d.Assign(t.Context(), encoding.UIDTagV, long[2:]); err != nil || u.String() != "000001" {
-			t.Errorf("%s: 100 bytes: %s, %v, want the first UID", where, u, err)
+			t.Errorf("100 bytes: %s, %v, want the first UID", u, err)
 		}
 		if err := d.Rename(t.Context(), encoding.UIDTagV, long[2:], long[2:]+"x"); !errors.As(err, &tooLong) {
-			t.Errorf("%s: renamed to 101 bytes: got %v, want that it is too long", where, err)
+			t.Errorf("renamed to 101 bytes: got %v, want that it is too long", err)
 		}
 		if err := d.Rename(t.Context(), encoding.UIDTagV, long, "short"); err != nil {
-			t.Errorf("%s: renamed from 101 bytes: %v", where, err)
+			t.Errorf("renamed from 101 bytes: %v", err)
 		}
 		if _, err := d.Resolve(t.Context(), encoding.UIDTagV, strings.Repeat("x", MostName+1)); !isNoName(err) {
-			t.Errorf("%s: a name longer than a row key: got %v, want that there is no such name", where, err)
+			t.Errorf("a name longer than a row key: got %v, want that there is no such name", err)
 		}
 		if u, err := dictionary(s).Assign(t.Context(), encoding.UIDTagV, strings.Repeat("x", MostName)); err != nil {
-			t.Errorf("%s: a name as long as a row key: got %s, %v, want a UID", where, u, err)
+			t.Errorf("a name as long as a row key: got %s, %v, want a UID", u, err)
 		}
-	}
+	})
 }
 
 // The cache stays within its bytes, whether names are long or many, or substrings that would

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/go-cmp/cmp"
 
 	"downpour/encoding"
@@ -18,24 +17,15 @@ import (
 	"downpour/pushdown/process/memory"
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/faultstore"
+	"downpour/pushdown/store/open/opentest"
 	"downpour/pushdown/store/pebble"
 )
 
 const table = "tsdb-uid"
 
-func open(t testing.TB) *pebble.Store {
-	t.Helper()
-	s, err := pebble.Open("db", pebble.Options{FS: vfs.NewMem()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
-	spec := store.TableSpec{Name: table, Families: []store.FamilySpec{{Name: "id"}, {Name: "name"}}}
-	if err := s.CreateTable(t.Context(), spec); err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
+var uidTables = []store.TableSpec{opentest.Table(table, "id", "name")}
+
+func open(t testing.TB) *pebble.Store { return opentest.Embedded(t, uidTables...) }
 
 func dictionary(s store.Store) *Dictionary {
 	return New(Config{Store: s, Table: table, Schema: encoding.DefaultSchema()})

@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"downpour/encoding"
-	"downpour/pushdown/process/network/networktest"
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/hbase"
 	"downpour/pushdown/store/hbase/hbasefake"
+	"downpour/pushdown/store/open/opentest"
 )
 
 // stuck is a store that answers once free is closed and ignores contexts, like a disk that does
@@ -113,17 +113,9 @@ func TestWriter_flushingRegions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				fake, err := hbasefake.Start(hbasefake.Options{Network: new(networktest.Memory), Handlers: 4})
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer fake.Close()
+				fake := opentest.Fake(t, hbasefake.Options{Handlers: 4})
 				fake.CreateTable("tsdb", []string{"t"}, []byte("\x00\x00\x01\x4D\x04\xF0"))
-				st, err := hbase.Open(hbase.Config{Quorum: fake.Address(), Dial: fake.Dial})
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer st.Close()
+				st := opentest.HBaseWith(t, fake, hbase.Config{})
 				began := time.Now()
 				fake.SetHook(func(call hbasefake.Call) hbasefake.Fault {
 					since := time.Since(began) % time.Minute

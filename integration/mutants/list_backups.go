@@ -61,7 +61,7 @@ var ofBackups = []mutant{
 		test: "gateway/extra/tools TestRoutes_doors",
 	}, {
 		name: "checkpoints-at-a-time", file: "gateway/extra/tools/backup.go",
-		old: "	case h.keeping <- struct{}{}:\n		defer func() { <-h.keeping }()\n", new: "	default:\n",
+		old: "	case h.holding <- struct{}{}:\n		defer func() { <-h.holding }()\n", new: "	default:\n",
 		test: "gateway/extra/tools TestServedCheckpoint",
 	},
 }

@@ -3,8 +3,6 @@ package compaction
 import (
 	"errors"
 	"fmt"
-	"io"
-	"log/slog"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -12,10 +10,10 @@ import (
 
 	"downpour/encoding"
 	"downpour/encoding/seedtest"
-	"downpour/pushdown/process/network/networktest"
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/hbase"
 	"downpour/pushdown/store/hbase/hbasefake"
+	"downpour/pushdown/store/open/opentest"
 )
 
 // clocks is a row that jobs compact, and its twin in another table, which gets the same changes but
@@ -215,16 +213,8 @@ func (w *clocks) fail(format string, args ...any) {
 // slow clock on HBase itself, such as a deletion that does not reach newer cells, are therefore the
 // same for both.
 func TestOrders_clocks(t *testing.T) {
-	fake := hbasefake.For(t, hbasefake.Options{Servers: 2, Network: new(networktest.Memory)})
-	st, err := hbase.Open(hbase.Config{
-		Quorum: fake.Address(),
-		Dial:   fake.Dial,
-		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { st.Close() })
+	fake := opentest.Fake(t, hbasefake.Options{})
+	st := opentest.HBaseWith(t, fake, hbase.Config{})
 	seed := seedtest.Of(t)
 
 	key := encoding.DefaultSchema().AppendRowKey(nil, encoding.UID{0, 0, 1}, rowBase, []byte{0, 0, 1, 0, 0, 1})

@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"downpour/encoding"
-	"downpour/pushdown/process/network/networktest"
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/drystore"
 	"downpour/pushdown/store/hbase"
 	"downpour/pushdown/store/hbase/hbasefake"
+	"downpour/pushdown/store/open/opentest"
 )
 
 // bench is a table on a fake HBase, and a job on it.
@@ -37,14 +37,10 @@ type bench struct {
 func newBench(t *testing.T, splits ...[]byte) *bench {
 	b := &bench{
 		T:    t,
-		fake: hbasefake.For(t, hbasefake.Options{Network: new(networktest.Memory)}),
+		fake: opentest.Fake(t, hbasefake.Options{}),
 		now:  (rowBase + 7200) * 1000,
 	}
-	var err error
-	if b.st, err = hbase.Open(hbase.Config{Quorum: b.fake.Address(), Dial: b.fake.Dial}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { b.st.Close() })
+	b.st = opentest.HBaseWith(t, b.fake, hbase.Config{})
 	b.fake.SetClock(func() int64 { return b.now })
 	b.fake.CreateTable("tsdb", []string{family}, splits...)
 	b.fake.KeepVersions("tsdb")

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
-	"log/slog"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -16,10 +14,10 @@ import (
 
 	"downpour/encoding"
 	"downpour/encoding/seedtest"
-	"downpour/pushdown/process/network/networktest"
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/hbase"
 	"downpour/pushdown/store/hbase/hbasefake"
+	"downpour/pushdown/store/open/opentest"
 )
 
 var orders = flag.Int("orders", 2000, "drawn orders of what happens to a row")
@@ -433,16 +431,8 @@ func (w *world) fail(format string, args ...any) {
 //
 //fault:compaction-of-young-cells || h.newest > o.OlderThan =>
 func TestOrders(t *testing.T) {
-	fake := hbasefake.For(t, hbasefake.Options{Servers: 1, Network: new(networktest.Memory)})
-	st, err := hbase.Open(hbase.Config{
-		Quorum: fake.Address(),
-		Dial:   fake.Dial,
-		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { st.Close() })
+	fake := opentest.Fake(t, hbasefake.Options{Servers: 1})
+	st := opentest.HBaseWith(t, fake, hbase.Config{})
 	seed := seedtest.Of(t)
 
 	key := encoding.DefaultSchema().AppendRowKey(nil, encoding.UID{0, 0, 1}, rowBase, []byte{0, 0, 1, 0, 0, 1})

@@ -1,43 +1,26 @@
 package lease_test
 
 import (
-	"io"
-	"log/slog"
 	"sync"
 	"sync/atomic"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"downpour/pushdown/lease"
-	"downpour/pushdown/process/network/networktest"
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/hbase"
 	"downpour/pushdown/store/hbase/hbasefake"
-	"downpour/pushdown/store/pebble"
+	"downpour/pushdown/store/open/opentest"
 )
 
 // TestStores: both stores make the table once, give a lease to one of many, and keep its state;
 // on HBase also while replies to writes are lost.
 func TestStores(t *testing.T) {
 	t.Run("pebble", func(t *testing.T) {
-		st, err := pebble.Open("db", pebble.Options{FS: vfs.NewMem()})
-		if err != nil {
-			t.Fatal(err)
-		}
-		checkStore(t, st)
+		checkStore(t, opentest.Embedded(t))
 	})
 
 	t.Run("hbase", func(t *testing.T) {
-		fake := hbasefake.For(t, hbasefake.Options{Network: new(networktest.Memory)})
-		st, err := hbase.Open(hbase.Config{
-			Quorum: fake.Address(),
-			Dial:   fake.Dial,
-			Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fake := opentest.Fake(t, hbasefake.Options{})
 		var lost atomic.Int64
 		fake.SetHook(func(c hbasefake.Call) hbasefake.Fault {
 			if c.Method == "Mutate" && c.N%3 == 0 {
@@ -46,7 +29,7 @@ func TestStores(t *testing.T) {
 			}
 			return hbasefake.Fault{}
 		})
-		checkStore(t, st)
+		checkStore(t, opentest.HBaseWith(t, fake, hbase.Config{}))
 		if lost.Load() == 0 {
 			t.Error("no reply was lost")
 		}
@@ -54,7 +37,6 @@ func TestStores(t *testing.T) {
 }
 
 func checkStore(t *testing.T, st store.Store) {
-	t.Cleanup(func() { st.Close() })
 	for range 2 {
 		if err := lease.CreateTable(t.Context(), st, "state"); err != nil {
 			t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 	"downpour/pushdown/operator/access"
 	"downpour/pushdown/operator/operatortest"
 	"downpour/pushdown/store"
+	"downpour/pushdown/store/open/opentest"
 	"downpour/pushdown/store/pebble"
 )
 
@@ -165,19 +166,7 @@ func TestSeek_changesBetweenAsks(t *testing.T) {
 
 // embedded returns an embedded store with an empty table.
 func embedded(t testing.TB) *pebble.Store {
-	st, err := pebble.Open(t.TempDir(), pebble.Options{Grouping: encoding.DefaultSchema().RowHours()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = st.Close() })
-	if err := st.CreateTable(t.Context(),
-		store.TableSpec{
-			Name:     operatortest.Table,
-			Families: []store.FamilySpec{{Name: encoding.FamilyData}},
-		}); err != nil {
-		t.Fatal(err)
-	}
-	return st
+	return opentest.Embedded(t, opentest.Table(operatortest.Table, encoding.FamilyData))
 }
 
 // centres writes 6 hours of some hosts (tag 3) in data centres (tag 2, which comes first in keys).

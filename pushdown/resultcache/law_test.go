@@ -4,46 +4,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"testing"
 	"time"
-
-	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"downpour/encoding"
 	"downpour/pushdown/operator/operatortest"
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/hbase"
 	"downpour/pushdown/store/hbase/hbasefake"
+	"downpour/pushdown/store/open/opentest"
 	"downpour/pushdown/store/pebble"
 )
 
-// createTable makes the data table in a store.
-func createTable(t *testing.T, admin store.Admin) {
-	t.Helper()
-	spec := store.TableSpec{Name: operatortest.Table, Families: []store.FamilySpec{{Name: encoding.FamilyData}}}
-	if err := admin.CreateTable(t.Context(), spec); err != nil {
-		t.Fatal(err)
-	}
-}
+var dataTable = opentest.Table(operatortest.Table, encoding.FamilyData)
 
-func openPebble(t *testing.T) *pebble.Store {
-	t.Helper()
-	st, err := pebble.Open("data",
-		pebble.Options{
-			FS:        vfs.NewMem(),
-			Grouping:  encoding.DefaultSchema().RowHours(),
-			Logger:    slog.New(slog.DiscardHandler),
-			IdleFlush: -1,
-		})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { st.Close() })
-	createTable(t, st)
-	return st
-}
+func openPebble(t *testing.T) *pebble.Store { return opentest.Embedded(t, dataTable) }
 
 // Whatever is written, overwritten, compacted and deleted between two queries, the answer with the
 // cache is the answer without it, byte by byte.
@@ -121,18 +97,8 @@ func (w *world) replaced(fake *hbasefake.Cluster) {
 // startFake runs a fake HBase with the data table.
 func startFake(t *testing.T, opts hbasefake.Options) (*hbasefake.Cluster, *hbase.Store) {
 	t.Helper()
-	fake, err := hbasefake.Start(opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(fake.Close)
-	st, err := hbase.Open(hbase.Config{Quorum: fake.Address(), VersionTimeout: patience})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { st.Close() })
-	fake.CreateTable(operatortest.Table, []string{encoding.FamilyData})
-	return fake, st
+	fake := opentest.Fake(t, opts)
+	return fake, opentest.HBaseWith(t, fake, hbase.Config{}, dataTable)
 }
 
 // patience is more than any of these tests needs.

@@ -251,14 +251,14 @@ func (w *work) roll(ctx context.Context) error {
 		return nil
 	}
 	// The mark comes before any raw row is read.
-	proof := w.rawMark(ctx, Range{missing[0].From, missing[len(missing)-1].To})
+	mark := w.rawMark(ctx, Range{missing[0].From, missing[len(missing)-1].To})
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	// The newest first, because they are queried most.
 	slices.Reverse(missing)
 	for part := range slices.Chunk(missing, savedAtOnce) {
-		if err := w.rollPart(ctx, rec, proof, part); err != nil {
+		if err := w.rollPart(ctx, rec, mark, part); err != nil {
 			return err
 		}
 	}
@@ -273,9 +273,9 @@ const (
 	saveTimeout = 5 * time.Second
 )
 
-// rollPart rolls up times, the newest first, and records them with the mark of proof. It also
+// rollPart rolls up times, the newest first, and records them with the mark. It also
 // records those done before an error.
-func (w *work) rollPart(ctx context.Context, rec *records, proof section, times []Range) error {
+func (w *work) rollPart(ctx context.Context, rec *records, mark section, times []Range) error {
 	var done []Range
 	var made []piece
 	var failed error
@@ -297,7 +297,7 @@ func (w *work) rollPart(ctx context.Context, rec *records, proof section, times 
 	defer cancel()
 	slices.SortFunc(made, func(a, b piece) int { return cmp.Compare(a.From, b.From) })
 	// If nothing was made, old cells must go.
-	return errors.Join(failed, w.save(saving, rec, done, runs(proof, made)...))
+	return errors.Join(failed, w.save(saving, rec, done, runs(mark, made)...))
 }
 
 // read returns what is recorded of a time.
@@ -390,7 +390,7 @@ func (w *work) rollUp(ctx context.Context, r Range) ([]piece, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot read rollups of table %s: %w", w.table, err)
 	}
-	pointCounts, values, kept := permitted(changes, w.Fewer)
+	pointCounts, values, stay := permitted(changes, w.Fewer)
 	for _, some := range [][]store.Mutation{pointCounts, values} {
 		if err := write(ctx, w.Store, w.table, some); err != nil {
 			return nil, fmt.Errorf("cannot write rollups to table %s: %w", w.table, err)
@@ -399,10 +399,10 @@ func (w *work) rollUp(ctx context.Context, r Range) ([]piece, error) {
 	w.counts.Points += u.points
 	w.counts.Rows += u.rows
 	w.counts.Cells += int64(len(pointCounts) + len(values))
-	w.counts.Stay += kept
+	w.counts.Stay += stay
 	w.counts.Made++
 	whyRaw := u.readRaw // why queries are to read raw rows in this range; empty if rollups will do
-	if kept > 0 {
+	if stay > 0 {
 		whyRaw = valuesStay
 	}
 	if whyRaw != "" {

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/go-cmp/cmp"
 
 	"downpour/encoding"
@@ -17,6 +16,7 @@ import (
 	"downpour/pushdown/rollup"
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/drystore"
+	"downpour/pushdown/store/open/opentest"
 	"downpour/pushdown/store/pebble"
 )
 
@@ -51,17 +51,7 @@ var metric = encoding.UID{0, 0, 1}
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	schema := encoding.DefaultSchema()
-	st, err := pebble.Open("db", pebble.Options{FS: vfs.NewMem(), Grouping: schema.RowHours()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { st.Close() })
-	for _, table := range []string{"tsdb", "r1h"} {
-		spec := store.TableSpec{Name: table, Families: []store.FamilySpec{{Name: "t"}}}
-		if err := st.CreateTable(t.Context(), spec); err != nil {
-			t.Fatal(err)
-		}
-	}
+	st := opentest.Embedded(t, opentest.Table("tsdb", "t"), opentest.Table("r1h", "t"))
 	if err := lease.CreateTable(t.Context(), st, "state"); err != nil {
 		t.Fatal(err)
 	}

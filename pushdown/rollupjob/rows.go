@@ -212,25 +212,25 @@ func (l *layout) countOf(c *store.Cell) (n int64, ok bool) {
 	return 0, false
 }
 
-// permitted returns the changes to make, those of counts of points apart, and how many values are kept instead of
+// permitted returns the changes to make, those of counts of points apart, and how many values stay instead of being
 // changed. Counts are written before values, so that a killed job leaves no value without its number of points. Values
 // that were made of more points than the raw rows have now are kept, unless fewer is set: if retention, a TTL of HBase
 // or a script has deleted raw rows, rollups are all that remains of them, and that cannot be distinguished from a
 // deletion that rollups should follow. They differ from what the raw rows give, so their piece has valuesStay, and
 // queries read raw rows.
-func permitted(changes []change, fewer bool) (pointCounts, values []store.Mutation, kept int64) {
+func permitted(changes []change, fewer bool) (pointCounts, values []store.Mutation, stay int64) {
 	for i := range changes {
 		c := &changes[i]
 		switch {
 		case c.fewer && !fewer:
-			kept++
+			stay++
 		case c.count:
 			pointCounts = append(pointCounts, c.Mutation)
 		default:
 			values = append(values, c.Mutation)
 		}
 	}
-	return pointCounts, values, kept
+	return pointCounts, values, stay
 }
 
 // write carries out changes.

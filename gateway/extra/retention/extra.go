@@ -109,11 +109,11 @@ func New(s *Settings) gateway.Extra {
 func (s *Settings) open(_ context.Context, c *gateway.Core) (gateway.Parts, error) {
 	turns := NewTurns(c.Store, c.Config.Embedded(), c.Config.TableNames())
 	parts := gateway.Parts{Provides: turns}
-	kept, _ := s.Rules(c.Config) // Validate reports the error
-	if kept == nil || c.ReadOnly() {
+	ruleSet, _ := s.Rules(c.Config) // Validate reports the error
+	if ruleSet == nil || c.ReadOnly() {
 		return parts, nil
 	}
-	job := NewJob(c.Store, c.Config.Schema(), Tables(c.Config), kept, c.Names, c.Config.Now)
+	job := NewJob(c.Store, c.Config.Schema(), Tables(c.Config), ruleSet, c.Names, c.Config.Now)
 	job.Rate = DefaultRate
 	w := &Worker{Job: job, Turns: turns, Log: c.Log}
 	c.Metrics.MustRegister(w)
@@ -131,8 +131,9 @@ func NewTurns(st store.Store, embedded bool, names tables.Names) Turns {
 
 // NewJob returns the job that deletes rows that are past by rules.
 func NewJob(
-	st store.Store, schema encoding.Schema, of []Table, kept *rules.Rules, names *uid.Dictionary, now func() time.Time,
+	st store.Store, schema encoding.Schema, of []Table, ruleSet *rules.Rules, names *uid.Dictionary,
+	now func() time.Time,
 ) *Job {
-	return &Job{Store: st, Schema: schema, Tables: of, Rules: kept, Now: now, Own: hostmetrics.Collects,
+	return &Job{Store: st, Schema: schema, Tables: of, Rules: ruleSet, Now: now, Own: hostmetrics.Collects,
 		Names: func(ctx context.Context) iter.Seq2[uid.Entry, error] { return names.Each(ctx, encoding.UIDMetric, "") }}
 }

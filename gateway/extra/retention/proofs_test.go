@@ -2,7 +2,6 @@ package retention_test
 
 import (
 	"iter"
-	"log/slog"
 	"math/rand/v2"
 	"testing"
 	"testing/synctest"
@@ -11,10 +10,10 @@ import (
 	"downpour/encoding"
 	"downpour/gateway/metadata/tables/tablestest"
 	"downpour/gateway/uid"
-	"downpour/pushdown/process/network/networktest"
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/hbase"
 	"downpour/pushdown/store/hbase/hbasefake"
+	"downpour/pushdown/store/open/opentest"
 )
 
 type (
@@ -40,15 +39,9 @@ const patience = 5 * time.Minute
 func provenWorld(t *testing.T, p proven) (*world, *hbasefake.Cluster) {
 	t.Helper()
 	schema := encoding.DefaultSchema()
-	fake := hbasefake.For(t, hbasefake.Options{Network: new(networktest.Memory)})
-	cfg := hbase.Config{
-		Quorum:         fake.Address(),
-		Dial:           fake.Dial,
-		Logger:         slog.New(slog.DiscardHandler),
-		Proof:          p.proof,
-		VersionTimeout: patience,
-	}
-	w := newWorld(t, rand.New(rand.NewPCG(1, 1)), tablestest.In[*hbase.Store](t, schema)(hbase.Open(cfg)), schema)
+	fake := opentest.Fake(t, hbasefake.Options{})
+	st := opentest.HBaseWith(t, fake, hbase.Config{Proof: p.proof}, tablestest.Specs(schema)...)
+	w := newWorld(t, rand.New(rand.NewPCG(1, 1)), st, schema)
 	return w, fake
 }
 

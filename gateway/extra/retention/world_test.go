@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"log/slog"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -12,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"go.uber.org/goleak"
 
 	"downpour/encoding"
@@ -21,10 +19,10 @@ import (
 	"downpour/gateway/extra/retention/rules"
 	"downpour/gateway/metadata/tables/tablestest"
 	"downpour/gateway/uid"
-	"downpour/pushdown/process/network/networktest"
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/hbase"
 	"downpour/pushdown/store/hbase/hbasefake"
+	"downpour/pushdown/store/open/opentest"
 	"downpour/pushdown/store/pebble"
 )
 
@@ -90,7 +88,7 @@ func newWorld(t *testing.T, rng *rand.Rand, st store.Store, schema encoding.Sche
 func embedded(t *testing.T, rng *rand.Rand) *world {
 	t.Helper()
 	schema := schemaOf(rng.IntN(4))
-	st := tablestest.In[*pebble.Store](t, schema)(pebble.Open("db", pebble.Options{FS: vfs.NewMem(), Grouping: schema.RowHours(), Logger: slog.New(slog.DiscardHandler), IdleFlush: -1}))
+	st := opentest.EmbeddedWith(t, pebble.Options{Grouping: schema.RowHours(), IdleFlush: -1}, tablestest.Specs(schema)...)
 	return newWorld(t, rng, st, schema)
 }
 
@@ -101,13 +99,8 @@ func onHBase(t *testing.T, rng *rand.Rand) *world {
 
 func onHBaseWith(t *testing.T, rng *rand.Rand, schema encoding.Schema) *world {
 	t.Helper()
-	fake := hbasefake.For(t, hbasefake.Options{Servers: 2, Network: new(networktest.Memory)})
-	st := tablestest.In[*hbase.Store](t, schema)(hbase.Open(hbase.Config{
-		Quorum: fake.Address(),
-		Dial:   fake.Dial,
-		Logger: slog.New(slog.DiscardHandler),
-	}))
-	w := newWorld(t, rng, st, schema)
+	fake := opentest.Fake(t, hbasefake.Options{})
+	w := newWorld(t, rng, opentest.HBaseWith(t, fake, hbase.Config{}, tablestest.Specs(schema)...), schema)
 	w.fake = fake
 	return w
 }

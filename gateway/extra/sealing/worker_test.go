@@ -10,7 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
 
@@ -18,7 +17,7 @@ import (
 	"downpour/gateway/extra/sealing"
 	"downpour/pushdown/process/logtest"
 	"downpour/pushdown/store"
-	"downpour/pushdown/store/pebble"
+	"downpour/pushdown/store/open/opentest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -113,20 +112,7 @@ func TestWorker_store(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		schema := encoding.DefaultSchema()
-		st, err := pebble.Open("db", pebble.Options{
-			FS:        vfs.NewMem(),
-			Grouping:  schema.RowHours(),
-			Logger:    slog.New(slog.DiscardHandler),
-			IdleFlush: -1,
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer st.Close()
-		spec := store.TableSpec{Name: "tsdb", Families: []store.FamilySpec{{Name: "t"}}}
-		if err := st.CreateTable(t.Context(), spec); err != nil {
-			t.Fatal(err)
-		}
+		st := opentest.Embedded(t, opentest.Table("tsdb", "t"))
 		hour := encoding.Hour(time.Now().Unix())
 		row := schema.AppendRowKey(nil, encoding.UID{0, 0, 1}, encoding.KeyTime(hour), []byte{0, 0, 1, 0, 0, 1})
 		var entries []byte

@@ -225,8 +225,8 @@ func (h *served) checkpoint(w http.ResponseWriter, r *http.Request) error {
 	wait := time.NewTimer(leaveWithin)
 	defer wait.Stop()
 	select {
-	case h.keeping <- struct{}{}:
-		defer func() { <-h.keeping }()
+	case h.holding <- struct{}{}:
+		defer func() { <-h.holding }()
 	case <-wait.C:
 		return conflict("another backup of this gateway runs, and one at a time may")
 	}
@@ -250,12 +250,12 @@ func (h *served) checkpoint(w http.ResponseWriter, r *http.Request) error {
 		if unwritten != nil {
 			progress(fmt.Sprintf("meta data of the last seconds is not in it: %v", unwritten))
 		}
-		return nil, errors.Join(h.keep(r.Context(), progress), remove())
+		return nil, errors.Join(h.hold(r.Context(), progress), remove())
 	})
 }
 
-// keep returns why a checkpoint is to be removed, as soon as it is.
-func (h *served) keep(ctx context.Context, progress func(string)) error {
+// hold returns why a checkpoint is to be removed, as soon as it is.
+func (h *served) hold(ctx context.Context, progress func(string)) error {
 	tick := time.NewTicker(heldEvery)
 	defer tick.Stop()
 	for {

@@ -21,7 +21,7 @@ func ForConfig(c *gateway.Config) (Settings, error) {
 	if c.RollupsComputed() {
 		made, _ = c.RollupConfig() // Validate reports an error
 	}
-	kept, _ := gateway.SettingsOf[retention.Settings](c).Rules(c) // and of this one
+	ruleSet, _ := gateway.SettingsOf[retention.Settings](c).Rules(c) // and of this one
 	zone, err := c.Location()
 	return Settings{
 		Rollups:     made,
@@ -33,7 +33,7 @@ func ForConfig(c *gateway.Config) (Settings, error) {
 		Compile:     c.Compile(),
 		Auto:        c.Auto(),
 		MaxName:     c.LimitName,
-		Retention:   Retention{Rules: kept, Tables: retention.Tables(c)},
+		Retention:   Retention{Rules: ruleSet, Tables: retention.Tables(c)},
 		KnownWithin: cmp.Or(c.KnownWithin, uid.KnownWithin),
 		Meta:        c.MetaFlags(),
 		Trees:       gateway.SettingsOf[trees.Settings](c).TreeProcessing,

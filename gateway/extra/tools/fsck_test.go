@@ -115,10 +115,7 @@ func said(err error) string {
 // On both stores a dry run finds errors and writes nothing. A run with --fix-all repairs all of
 // them and keeps all good points, and another run finds and writes nothing.
 func TestFsck_stores(t *testing.T) {
-	for name, open := range map[string]func(*testing.T) *place{
-		"embedded": embedded,
-		"hbase":    func(t *testing.T) *place { return onHBase(t) },
-	} {
+	for name, open := range places {
 		t.Run(name, func(t *testing.T) {
 			p := open(t)
 			var rows []damage.Row
@@ -516,10 +513,7 @@ func (m *meddled) Replace(
 // A point that is put after a row was read and before it is repaired is not lost: the row is not
 // repaired, and the next run repairs it with the point.
 func TestFsck_puts(t *testing.T) {
-	for name, open := range map[string]func(*testing.T) *place{
-		"embedded": embedded,
-		"hbase":    func(t *testing.T) *place { return onHBase(t) },
-	} {
+	for name, open := range places {
 		t.Run(name, func(t *testing.T) {
 			p := open(t)
 			var row damage.Row

@@ -55,10 +55,7 @@ func (p *place) timesOf(st tools.Store) (points map[string]map[int64]string, cro
 // allowed: no point is lost, and none is where another value of its time is, or where no row can hold it.
 func TestFsck_crooked(t *testing.T) {
 	const hour = 1356998400
-	for name, open := range map[string]func(*testing.T) *place{
-		"embedded": embedded,
-		"hbase":    func(t *testing.T) *place { return onHBase(t) },
-	} {
+	for name, open := range places {
 		t.Run(name, func(t *testing.T) {
 			p := open(t)
 			var before map[string]map[int64]string

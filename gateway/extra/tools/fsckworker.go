@@ -133,7 +133,7 @@ func (w *rowWorker) check(ctx context.Context, row seriesRow) error {
 		}
 		return w.print(title(row), result.Findings, "")
 	}
-	w.keep(row.Row, title(row), result)
+	w.addPending(row.Row, title(row), result)
 	if facts.Orphan != "" {
 		// repair looks for its names once more. The key is the copy's: the row's own is valid
 		// only until the next row.
@@ -194,8 +194,8 @@ func (w *rowWorker) count(r *fsck.Result, cells int) {
 	}
 }
 
-// keep copies a row that is to be repaired.
-func (w *rowWorker) keep(row store.Row, title string, r *fsck.Result) {
+// addPending copies a row that is to be repaired.
+func (w *rowWorker) addPending(row store.Row, title string, r *fsck.Result) {
 	p := pendingRow{title: title, findings: slices.Clone(r.Findings), move: r.Move}
 	p.change.Read = store.Row{Key: bytes.Clone(row.Key)}
 	// The row that the scan yields is valid only until the next one.

@@ -20,10 +20,10 @@ import (
 	"downpour/gateway/extra/tools"
 	"downpour/gateway/extra/tools/fsck"
 	"downpour/gateway/extra/tools/fsck/damage"
-	"downpour/pushdown/process/network/networktest"
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/hbase"
 	"downpour/pushdown/store/hbase/hbasefake"
+	"downpour/pushdown/store/open/opentest"
 	"downpour/pushdown/store/pebble"
 )
 
@@ -79,7 +79,7 @@ func withJobs(t *testing.T) func(cfg *gateway.Config) {
 // inMemory is a fake HBase that can be used in simulated time, so that nobody waits until a call is given
 // up. The table of our own is not there yet.
 func inMemory(t *testing.T) *place {
-	fake := hbasefake.For(t, hbasefake.Options{Network: new(networktest.Memory)})
+	fake := opentest.Fake(t, hbasefake.Options{})
 	p := newPlace(t, "hbase:"+fake.Address(), func() (tools.Store, error) {
 		return hbase.Open(hbase.Config{Quorum: fake.Address(), Dial: fake.Dial, Logger: slog.New(slog.DiscardHandler)})
 	}, withJobs(t))

@@ -49,10 +49,7 @@ func retained(p *place) (cells [2][]string) {
 
 // On both stores a plan counts what is past and changes nothing, and a run deletes that.
 func TestRetention(t *testing.T) {
-	for name, open := range map[string]func(*testing.T) *place{
-		"embedded": embedded,
-		"hbase":    func(t *testing.T) *place { return onHBase(t) },
-	} {
+	for name, open := range places {
 		t.Run(name, func(t *testing.T) {
 			p := open(t)
 			cells := retained(p)
@@ -175,10 +172,7 @@ func TestRetention_refused(t *testing.T) {
 // With -meta the series of which no row is left lose their meta data, here and through a gateway; plan counts
 // them. A series of a metric that is kept has its own on.
 func TestRetention_meta(t *testing.T) {
-	for name, open := range map[string]func(*testing.T) *place{
-		"embedded": embedded,
-		"hbase":    func(t *testing.T) *place { return onHBase(t) },
-	} {
+	for name, open := range places {
 		t.Run(name, func(t *testing.T) {
 			p := open(t)
 			retained(p)

@@ -104,14 +104,16 @@ func embedded(t *testing.T) *place {
 }
 
 func onHBase(t *testing.T, change ...func(*gateway.Config)) *place {
-	fake, err := hbasefake.Start(hbasefake.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(fake.Close)
+	fake := hbasefake.For(t, hbasefake.Options{})
 	p := newPlace(t, "hbase:"+fake.Address(), func() (tools.Store, error) { return hbase.Open(hbase.Config{Quorum: fake.Address()}) }, change...)
 	p.fake = fake
 	return p
+}
+
+// places are those of both stores.
+var places = map[string]func(*testing.T) *place{
+	"embedded": embedded,
+	"HBase":    func(t *testing.T) *place { return onHBase(t) },
 }
 
 // use opens the store for the time of f.

@@ -327,7 +327,7 @@ func (p *rowPrinter) importRow(row seriesRow) error {
 	}
 
 	if p.printed != nil && len(printed) > 0 {
-		p.keep(row.Row, printed)
+		p.addPending(row.Row, printed)
 	}
 	_, err := p.out.Write(p.line)
 	return err
@@ -361,8 +361,8 @@ func (s *namedSeries) importable(settings *Settings) bool {
 	return p.Validate(settings.Schema, settings.Allowed...) == nil
 }
 
-// keep copies a row whose printed cells are to be deleted. These are in the row's order.
-func (p *rowPrinter) keep(row store.Row, printed []store.Cell) {
+// addPending copies a row whose printed cells are to be deleted. These are in the row's order.
+func (p *rowPrinter) addPending(row store.Row, printed []store.Cell) {
 	r := store.Replacement{Read: store.Row{Key: bytes.Clone(row.Key)}}
 	for _, c := range row.Cells {
 		cell := c.Clone()

@@ -85,7 +85,7 @@ type Served struct {
 // Bodies may have "dryRun":true, see work.dry. lines.go says what answers of lines look like. What fails before
 // its first line is answered by a status and an error object.
 func Handler(s Served) http.Handler {
-	h := &served{work: work{Served: s}, keeping: make(chan struct{}, 1)}
+	h := &served{work: work{Served: s}, holding: make(chan struct{}, 1)}
 
 	routes := map[string]func(http.ResponseWriter, *http.Request) error{
 		"GET /api/tools/export": h.export, "GET /api/tools/names": h.grep, "GET /api/tools/scan": h.scan,
@@ -130,7 +130,7 @@ type served struct {
 	work
 	checking sync.Mutex    // held by the one fsck that runs at a time
 	working  sync.Mutex    // by the one work on the whole UID and meta tables
-	keeping  chan struct{} // has an element while there is the one checkpoint
+	holding  chan struct{} // has an element while there is the one checkpoint
 }
 
 // work is what a request works on.

@@ -7,13 +7,12 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"downpour/encoding"
 	_ "downpour/encoding/seedtest" // gives rapid its seed
-	"downpour/pushdown/store"
+	"downpour/pushdown/store/open/opentest"
 	"downpour/pushdown/store/pebble"
 )
 
@@ -24,15 +23,7 @@ const (
 
 func fixture(t testing.TB, salt int) (*Catalog, *pebble.Store) {
 	t.Helper()
-	s, err := pebble.Open("db", pebble.Options{FS: vfs.NewMem()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
-	spec := store.TableSpec{Name: "tsdb", Families: []store.FamilySpec{{Name: "t"}}}
-	if err := s.CreateTable(t.Context(), spec); err != nil {
-		t.Fatal(err)
-	}
+	s := opentest.Embedded(t, opentest.Table("tsdb", "t"))
 	schema := encoding.DefaultSchema()
 	schema.SaltWidth, schema.SaltBuckets = salt, 4
 	return New(Config{Store: s, Table: "tsdb", Schema: schema}), s

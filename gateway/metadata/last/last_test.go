@@ -8,14 +8,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/go-cmp/cmp"
 
 	"downpour/encoding"
 	"downpour/gateway/metadata/lookup"
+	"downpour/gateway/metadata/tables/tablestest"
 	"downpour/gateway/uid"
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/faultstore"
+	"downpour/pushdown/store/open/opentest"
 	"downpour/pushdown/store/pebble"
 )
 
@@ -26,20 +27,7 @@ var tsuid = encoding.UID{0, 0, 1, 0, 0, 1, 0, 0, 1}
 
 func fixture(t *testing.T, now int64, counted bool) (*Points, *pebble.Store) {
 	t.Helper()
-	s, err := pebble.Open("db", pebble.Options{FS: vfs.NewMem()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
-	for _, spec := range []store.TableSpec{
-		{Name: "tsdb", Families: []store.FamilySpec{{Name: "t"}}},
-		{Name: "tsdb-uid", Families: []store.FamilySpec{{Name: "id"}, {Name: "name"}}},
-		{Name: "tsdb-meta", Families: []store.FamilySpec{{Name: "name"}}},
-	} {
-		if err := s.CreateTable(t.Context(), spec); err != nil {
-			t.Fatal(err)
-		}
-	}
+	s := opentest.Embedded(t, tablestest.Specs(encoding.DefaultSchema())...)
 	schema := encoding.DefaultSchema()
 	names := uid.New(uid.Config{Store: s, Table: "tsdb-uid", Schema: schema})
 	for kind, name := range []string{"m", "host", "a"} {

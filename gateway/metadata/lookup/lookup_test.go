@@ -10,17 +10,17 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	gocmp "github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"downpour/encoding"
 	_ "downpour/encoding/seedtest" // gives rapid its seed
+	"downpour/gateway/metadata/tables/tablestest"
 	"downpour/gateway/uid"
 	"downpour/pushdown/process/memory"
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/faultstore"
-	"downpour/pushdown/store/pebble"
+	"downpour/pushdown/store/open/opentest"
 )
 
 // fixture is a store with all series of the metrics m0 and m1 that have some of the keys k0 to
@@ -33,20 +33,7 @@ type fixture struct {
 
 func newFixture(t testing.TB, salt int) *fixture {
 	t.Helper()
-	s, err := pebble.Open("db", pebble.Options{FS: vfs.NewMem()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
-	for name, families := range map[string][]string{"tsdb": {"t"}, "tsdb-uid": {"id", "name"}, "tsdb-meta": {"name"}} {
-		spec := store.TableSpec{Name: name}
-		for _, f := range families {
-			spec.Families = append(spec.Families, store.FamilySpec{Name: f})
-		}
-		if err := s.CreateTable(t.Context(), spec); err != nil {
-			t.Fatal(err)
-		}
-	}
+	s := opentest.Embedded(t, tablestest.Specs(encoding.DefaultSchema())...)
 	schema := encoding.DefaultSchema()
 	schema.SaltWidth, schema.SaltBuckets = salt, 4
 	names := uid.New(uid.Config{Store: s, Table: "tsdb-uid", Schema: schema})

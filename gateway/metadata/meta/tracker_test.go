@@ -13,34 +13,21 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/go-cmp/cmp"
 
 	"downpour/encoding"
 	"downpour/encoding/seedtest"
+	"downpour/gateway/metadata/tables/tablestest"
 	"downpour/gateway/uid"
 	"downpour/pushdown/store"
+	"downpour/pushdown/store/open/opentest"
 	"downpour/pushdown/store/pebble"
 )
 
 const created = 1356998400
 
 func open(t testing.TB) *pebble.Store {
-	t.Helper()
-	s, err := pebble.Open("db", pebble.Options{FS: vfs.NewMem()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
-	for _, spec := range []store.TableSpec{
-		{Name: "tsdb-uid", Families: []store.FamilySpec{{Name: "id"}, {Name: "name"}}},
-		{Name: "tsdb-meta", Families: []store.FamilySpec{{Name: "name"}}},
-	} {
-		if err := s.CreateTable(t.Context(), spec); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return s
+	return opentest.Embedded(t, tablestest.Specs(encoding.DefaultSchema())...)
 }
 
 func catalogConfig(s store.Store) Config {

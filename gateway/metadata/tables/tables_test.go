@@ -4,27 +4,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"downpour/encoding"
 	"downpour/pushdown/store"
-	"downpour/pushdown/store/pebble"
+	"downpour/pushdown/store/open/opentest"
 )
-
-func open(t *testing.T) *pebble.Store {
-	t.Helper()
-	s, err := pebble.Open("db", pebble.Options{FS: vfs.NewMem()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
-	return s
-}
 
 var names = Names{Data: "tsdb", UID: "tsdb-uid", Meta: "tsdb-meta", Tree: "tsdb-tree"}
 
 func TestCreate(t *testing.T) {
-	s := open(t)
+	s := opentest.Embedded(t)
 	if err := Check(t.Context(), s, names); err == nil || !strings.Contains(err.Error(), "tsdb") {
 		t.Errorf("without tables: %v, want it to name one", err)
 	}
@@ -60,7 +48,7 @@ func TestCheckLayout(t *testing.T) {
 	buckets.SaltBuckets = 7
 	schemas := []encoding.Schema{encoding.DefaultSchema(), salted, buckets, wide}
 	for i, written := range schemas {
-		s := open(t)
+		s := opentest.Embedded(t)
 		if err := Create(t.Context(), s, Specs(names, written, "NONE")); err != nil {
 			t.Fatal(err)
 		}
@@ -99,7 +87,7 @@ func TestCheckLayout_foreignSalts(t *testing.T) {
 	schema.SaltWidth, schema.SaltBuckets = 1, 4
 	f := func(foreign int, salt func(own byte) byte, ok bool) {
 		t.Helper()
-		s := open(t)
+		s := opentest.Embedded(t)
 		if err := Create(t.Context(), s, Specs(names, schema, "NONE")); err != nil {
 			t.Fatal(err)
 		}

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
@@ -15,7 +14,7 @@ import (
 	"downpour/gateway/metadata/wholetable"
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/faultstore"
-	"downpour/pushdown/store/pebble"
+	"downpour/pushdown/store/open/opentest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -24,7 +23,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // holds its key.
 func filled(t *testing.T, n int) (s store.Store, keys []string) {
 	t.Helper()
-	s = tablestest.In[*pebble.Store](t, encoding.DefaultSchema())(pebble.Open("db", pebble.Options{FS: vfs.NewMem()}))
+	s = opentest.Embedded(t, tablestest.Specs(encoding.DefaultSchema())...)
 	var all []store.Mutation
 	for i := range n {
 		key := fmt.Sprintf("%05d", i)

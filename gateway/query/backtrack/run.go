@@ -44,7 +44,7 @@ func (m *machine) find(atStart bool) bool {
 // that is -1. It returns the place at its end.
 func (m *machine) run(at, place, end int) (int, bool) {
 	base := len(m.stack)
-	keeps := m.stateless && end < 0
+	notesFailures := m.stateless && end < 0
 	for {
 		if m.stepsLeft--; m.stepsLeft < 0 {
 			return 0, false
@@ -58,7 +58,7 @@ func (m *machine) run(at, place, end int) (int, bool) {
 			ok = place < len(m.text) && in.set.has(m.text[place])
 			place++
 		case opSplit:
-			if keeps {
+			if notesFailures {
 				if ok = !m.hasFailed(at, place); !ok {
 					break
 				}
@@ -120,7 +120,7 @@ func (m *machine) back(base int) (at, place int, ok bool) {
 		case restore:
 			m.registers[last.at] = last.place
 		case failure:
-			m.keepFailed(last.at, last.place)
+			m.noteFailed(last.at, last.place)
 		}
 	}
 	return 0, 0, false
@@ -137,7 +137,7 @@ func (m *machine) hasFailed(at, place int) bool {
 	return m.failed != nil && m.failed[word]&mask != 0
 }
 
-func (m *machine) keepFailed(at, place int) {
+func (m *machine) noteFailed(at, place int) {
 	if m.failed == nil {
 		m.failed = make([]uint64, len(m.program)*(len(m.text)+1)/64+1)
 	}

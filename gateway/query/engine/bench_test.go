@@ -29,7 +29,7 @@ func BenchmarkLiving(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer st.Close()
-	for _, spec := range specs() {
+	for _, spec := range boardTables {
 		if err := st.CreateTable(b.Context(), spec); err != nil {
 			b.Fatal(err)
 		}

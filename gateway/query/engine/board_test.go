@@ -3,12 +3,10 @@ package engine
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
@@ -21,9 +19,7 @@ import (
 	"downpour/pushdown/operator/operatortest"
 	"downpour/pushdown/resultcache"
 	"downpour/pushdown/store"
-	"downpour/pushdown/store/hbase"
-	"downpour/pushdown/store/hbase/hbasefake"
-	"downpour/pushdown/store/pebble"
+	"downpour/pushdown/store/open/opentest"
 )
 
 const (
@@ -186,49 +182,10 @@ func (b *board) live(asks int) resultcache.Counts {
 	return b.cache.Counts()
 }
 
-// specs returns the tables of a board.
-func specs() []store.TableSpec {
-	return []store.TableSpec{{Name: "tsdb", Families: []store.FamilySpec{{Name: encoding.FamilyData}}},
-		{Name: "tsdb-uid", Families: []store.FamilySpec{{Name: encoding.FamilyID}, {Name: encoding.FamilyName}}}}
+// boardTables are the tables of a board.
+var boardTables = []store.TableSpec{
+	opentest.Table("tsdb", encoding.FamilyData),
+	opentest.Table("tsdb-uid", encoding.FamilyID, encoding.FamilyName),
 }
 
-func embedded(t *testing.T) store.Store {
-	st, err := pebble.Open("db",
-		pebble.Options{
-			FS:        vfs.NewMem(),
-			Grouping:  encoding.DefaultSchema().RowHours(),
-			Logger:    slog.New(slog.DiscardHandler),
-			IdleFlush: -1,
-		})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { st.Close() })
-	for _, spec := range specs() {
-		if err := st.CreateTable(t.Context(), spec); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return st
-}
-
-func onHBase(t *testing.T) store.Store {
-	fake, err := hbasefake.Start(hbasefake.Options{Servers: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(fake.Close)
-	st, err := hbase.Open(hbase.Config{Quorum: fake.Address()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { st.Close() })
-	for _, spec := range specs() {
-		var families []string
-		for _, f := range spec.Families {
-			families = append(families, f.Name)
-		}
-		fake.CreateTable(spec.Name, families)
-	}
-	return st
-}
+func embedded(t *testing.T) store.Store { return opentest.Embedded(t, boardTables...) }

@@ -17,17 +17,18 @@ import (
 	"downpour/pushdown/operator/aggregate"
 	"downpour/pushdown/operator/operatortest"
 	"downpour/pushdown/store"
+	"downpour/pushdown/store/open/opentest"
 )
 
 // An engine with a result cache gives the same answers as one without, whatever is written,
 // overwritten or deleted between two queries, and however their window moves.
 func TestLaw_cached(t *testing.T) {
-	for name, open := range map[string]func(*testing.T) store.Store{"embedded": embedded, "HBase": onHBase} {
+	for _, kind := range opentest.Kinds {
 		var whole int64
 		first := seedtest.Of(t)
 		for seed := first; seed < first+4; seed++ {
-			t.Run(fmt.Sprintf("%s, seed=%d", name, seed), func(t *testing.T) {
-				b := newBoard(t, rand.New(rand.NewPCG(seed, 0)), open(t))
+			t.Run(fmt.Sprintf("%s, seed=%d", kind.Name, seed), func(t *testing.T) {
+				b := newBoard(t, rand.New(rand.NewPCG(seed, 0)), kind.Open(t, boardTables...))
 				if rng := rand.New(rand.NewPCG(seed, 1)); rng.IntN(2) == 0 {
 					b.readSideBySide()
 				}
@@ -36,7 +37,7 @@ func TestLaw_cached(t *testing.T) {
 		}
 		if whole < 8 {
 			t.Errorf("%s: %d answers were whole from the result cache, want at least 8, or the cases test too little",
-				name, whole)
+				kind.Name, whole)
 		}
 	}
 }
@@ -104,7 +105,7 @@ func TestCached_infinity(t *testing.T) {
 // which they were written.
 func TestCached_dataTime(t *testing.T) {
 	for name, stamp := range map[string]int64{"of writing": 3 * 3600_000, "of data": 0} {
-		st := onHBase(t)
+		st := opentest.HBase(t, boardTables...)
 		b := newBoard(t, rand.New(rand.NewPCG(3, 3)), st)
 		for i := range int64(12) {
 			at := int64(hourZero) + boardHours*3600 + i*60

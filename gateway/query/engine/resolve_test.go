@@ -5,30 +5,20 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/go-cmp/cmp"
 
 	"downpour/encoding"
 	"downpour/gateway/query"
 	"downpour/gateway/query/plan"
 	"downpour/gateway/uid"
-	"downpour/pushdown/store"
-	"downpour/pushdown/store/pebble"
+	"downpour/pushdown/store/open/opentest"
 )
 
 // namesOnly returns an engine that can compile queries. It knows the metric m, the tag keys host
 // and dc and the tag values a, b and c, with UIDs from 1 on.
 func namesOnly(t *testing.T) *Engine {
 	t.Helper()
-	st, err := pebble.Open("db", pebble.Options{FS: vfs.NewMem(), Grouping: encoding.DefaultSchema().RowHours()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { st.Close() })
-	families := []store.FamilySpec{{Name: encoding.FamilyID}, {Name: encoding.FamilyName}}
-	if err := st.CreateTable(t.Context(), store.TableSpec{Name: "tsdb-uid", Families: families}); err != nil {
-		t.Fatal(err)
-	}
+	st := opentest.Embedded(t, boardTables...)
 	schema := encoding.DefaultSchema()
 	d := uid.New(uid.Config{Store: st, Table: "tsdb-uid", Schema: schema})
 	for _, n := range []struct {

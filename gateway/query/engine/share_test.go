@@ -25,6 +25,7 @@ import (
 	"downpour/pushdown/operator/operatortest"
 	"downpour/pushdown/process/memory"
 	"downpour/pushdown/store"
+	"downpour/pushdown/store/open/opentest"
 )
 
 // held is a board whose queries call spending once they have read rows.
@@ -453,10 +454,10 @@ func TestShared_not(t *testing.T) {
 // Many viewers ask a store that is written to at the same time: what was acknowledged before an
 // ask is in its answer.
 func TestLaw_sharedOnStore(t *testing.T) {
-	for name, open := range map[string]func(*testing.T) store.Store{"embedded": embedded, "HBase": onHBase} {
-		t.Run(name, func(t *testing.T) {
+	for _, kind := range opentest.Kinds {
+		t.Run(kind.Name, func(t *testing.T) {
 			seed := seedtest.Of(t)
-			b := newBoard(t, rand.New(rand.NewPCG(seed, 0)), open(t))
+			b := newBoard(t, rand.New(rand.NewPCG(seed, 0)), kind.Open(t, boardTables...))
 			var acknowledged atomic.Int64
 			b.overwrite(1)
 			acknowledged.Store(1)

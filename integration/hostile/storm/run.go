@@ -78,7 +78,7 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	}
 	beside.close()
 	// Before findAll asks, whose queries reserve memory again.
-	r.afterwards(ctx, before)
+	r.awaitBaseline(ctx, before)
 	r.findAll(ctx)
 	r.peaks()
 	r.panics()

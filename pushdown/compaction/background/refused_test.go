@@ -75,7 +75,7 @@ func (w *world) refuseWrites(r *hbasefake.RefusedWrites) {
 	brief, end := context.WithCancel(w.Context())
 	a, _ := w.worker(brief, func(c *Config) { c.Rate = 20 })
 	w.after(time.Hour)
-	warned := w.lines("level=WARN")
+	warned := w.log.Lines("level=WARN")
 	if len(warned) == 0 || !strings.Contains(strings.Join(warned, ""), r.Exception) || len(warned) > 20 {
 		w.Errorf("%s: %d warnings, %.500q; want few that name it", what, len(warned), warned)
 	}

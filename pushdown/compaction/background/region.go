@@ -42,7 +42,7 @@ func (w *Worker) work(ctx context.Context, l *lease.Lease, r *region) (wait time
 	if err != nil {
 		return 0, err
 	}
-	w.late = true
+	w.othersAhead = true
 	for until := time.Now().Add(pieceTime); time.Now().Before(until); {
 		sealed, next := w.sealed(r)
 		interval := p.next(sealed)
@@ -50,7 +50,7 @@ func (w *Worker) work(ctx context.Context, l *lease.Lease, r *region) (wait time
 			r.last = &p
 			return next, nil
 		}
-		w.late = false
+		w.othersAhead = false
 
 		began := time.Now()
 		failed := w.walk(ctx, r, interval, until)

@@ -20,22 +20,21 @@ var errPause = errors.New("the time of this piece of work is over")
 // are read. An error of job.Before ends it; work.At is where to continue.
 func walk(ctx context.Context, from store.Reader, job compaction.Job, region store.KeyRange, w *work,
 	count func(compaction.Counts)) error {
-	at := region.Start
-	if bytes.Compare(w.At, at) > 0 {
-		at = w.At
-	}
-	for len(region.Stop) == 0 || bytes.Compare(at, region.Stop) < 0 {
+	for {
+		left := w.left(region)
+		if isEmpty(left) {
+			return nil
+		}
 		if err := job.Before(ctx); err != nil {
 			return err
 		}
-		first, err := firstKey(ctx, from, job.Table, store.KeyRange{Start: at, Stop: region.Stop})
+		first, err := firstKey(ctx, from, job.Table, left)
 		if err != nil || first == nil {
 			return err
 		}
 		key, err := job.Schema.ParseRowKey(first)
 		if err != nil {
-			at = append(first, 0) // no row of points
-			w.At = at
+			w.At = append(first, 0) // no row of points
 			continue
 		}
 
@@ -43,14 +42,7 @@ func walk(ctx context.Context, from store.Reader, job compaction.Job, region sto
 			w.Oldest = min(w.Oldest, int64(base))
 		}
 		prefix := first[:job.Schema.BaseTimeAt()]
-		rows := store.KeyRange{Start: withTime(prefix, w.From), Stop: withTime(prefix, w.To)}
-		if bytes.Compare(at, rows.Start) > 0 {
-			rows.Start = at
-		}
-		if len(region.Stop) > 0 && bytes.Compare(region.Stop, rows.Stop) < 0 {
-			rows.Stop = region.Stop
-		}
-		if int64(key.BaseTime) < w.To && bytes.Compare(rows.Start, rows.Stop) < 0 {
+		if rows := w.rows(prefix, left); int64(key.BaseTime) < w.To && !isEmpty(rows) {
 			if err := compactRows(ctx, job, rows, w, count); err != nil {
 				return err
 			}
@@ -61,9 +53,33 @@ func walk(ctx context.Context, from store.Reader, job compaction.Job, region sto
 		if next == nil {
 			return nil // no key comes after these
 		}
-		at, w.At = next, next
+		w.At = next
 	}
-	return nil
+}
+
+// left returns the keys of a region that are not done.
+func (w *work) left(region store.KeyRange) store.KeyRange {
+	if bytes.Compare(w.At, region.Start) > 0 {
+		region.Start = w.At
+	}
+	return region
+}
+
+// rows returns the keys of a metric, with its salt, that are in the interval and in keys.
+func (w *work) rows(prefix []byte, keys store.KeyRange) store.KeyRange {
+	rows := store.KeyRange{Start: withTime(prefix, w.From), Stop: withTime(prefix, w.To)}
+	if bytes.Compare(keys.Start, rows.Start) > 0 {
+		rows.Start = keys.Start
+	}
+	if len(keys.Stop) > 0 && bytes.Compare(keys.Stop, rows.Stop) < 0 {
+		rows.Stop = keys.Stop
+	}
+	return rows
+}
+
+// isEmpty reports whether a range has no keys; without a Stop it has.
+func isEmpty(r store.KeyRange) bool {
+	return len(r.Stop) > 0 && bytes.Compare(r.Start, r.Stop) >= 0
 }
 
 // compactRows compacts rows of one metric.

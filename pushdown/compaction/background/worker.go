@@ -77,17 +77,17 @@ type Worker struct {
 	dead   dead
 
 	// Of the goroutine of Run.
-	all        []store.Region // of the table, in the order of keys
-	listed     time.Time
-	looked     time.Time       // when it was last seen which other workers live
-	unattended map[string]bool // region servers without a living worker
-	regions    []*region       // those of all that are this worker's
-	warned     string          // the last warning about all regions
-	now        *region         // that is worked on, nil between two regions
-	after      []byte          // the first key of the last region
-	late       bool            // another had that region, or has done its work
-	leasesRead time.Time       // when leases were read
-	seen       []byte          // the first key of the last region whose lease was read
+	all         []store.Region // of the table, in the order of keys
+	listed      time.Time
+	looked      time.Time       // when it was last seen which other workers live
+	unattended  map[string]bool // region servers without a living worker
+	regions     []*region       // those of all that are this worker's
+	warned      string          // the last warning about all regions
+	now         *region         // that is worked on, nil between two regions
+	after       []byte          // the first key of the last region
+	othersAhead bool            // another had that region, or has done its work
+	leasesRead  time.Time       // when leases were read
+	seen        []byte          // the first key of the last region whose lease was read
 }
 
 // New returns a worker that has not begun.
@@ -245,12 +245,12 @@ func (w *Worker) choose(ctx context.Context) (r *region, next time.Time) {
 		switch {
 		case time.Since(r.leasesRead) >= readEvery:
 			look, w.seen = w.unseen(w.seen, readMost)
-		case w.late:
+		case w.othersAhead:
 			look, _ = w.unseen(w.after, readNear)
 		default:
 			return r, next
 		}
-		w.late = false
+		w.othersAhead = false
 		if err := w.readLeases(ctx, look); err != nil {
 			return r, next // Try has the error, for each region
 		}
@@ -296,7 +296,7 @@ func (w *Worker) piece(ctx context.Context, r *region) {
 	l, ok, err := w.cfg.Leases.Try(ctx, compaction.LeaseName(w.cfg.Table, r.Start))
 	if err == nil && !ok {
 		w.totals.Add(func(t *totals) { t.held++ })
-		r.due, w.late = time.Now().Add(heldWait), true
+		r.due, w.othersAhead = time.Now().Add(heldWait), true
 		return
 	}
 
@@ -329,8 +329,8 @@ func (w *Worker) piece(ctx context.Context, r *region) {
 func (w *Worker) sealed(r *region) (seconds int64, next time.Duration) {
 	hash := fnv.New32a()
 	hash.Write(r.Start)
-	late := w.cfg.Margin + slot*time.Duration(hash.Sum32()%uint32(spread/slot))
-	at := w.cfg.Now().Add(-late)
+	delay := w.cfg.Margin + slot*time.Duration(hash.Sum32()%uint32(spread/slot))
+	at := w.cfg.Now().Add(-delay)
 	seconds = at.Unix() - at.Unix()%encoding.RowSeconds
 	return seconds, time.Unix(seconds+encoding.RowSeconds, 0).Sub(at)
 }

@@ -1,10 +1,8 @@
 package background
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -16,10 +14,11 @@ import (
 
 	"downpour/encoding"
 	"downpour/pushdown/lease"
-	"downpour/pushdown/process/network/networktest"
+	"downpour/pushdown/process/logtest"
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/hbase"
 	"downpour/pushdown/store/hbase/hbasefake"
+	"downpour/pushdown/store/open/opentest"
 )
 
 const margin = 10 * time.Minute
@@ -31,47 +30,19 @@ type world struct {
 	st   *hbase.Store
 	rows int
 	all  sync.WaitGroup
-	log  *bytes.Buffer
-	mu   sync.Mutex // guards log
-}
-
-// Write implements io.Writer for the log.
-func (w *world) Write(b []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.log.Write(b)
-}
-
-// lines are the lines of the log that have a text.
-func (w *world) lines(with string) (out []string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for line := range strings.Lines(w.log.String()) {
-		if strings.Contains(line, with) {
-			out = append(out, line)
-		}
-	}
-	return out
+	log  logtest.Log
 }
 
 // simulate runs a test with a table of regions that begin at the splits.
 func simulate(t *testing.T, splits [][]byte, f func(w *world)) {
 	synctest.Test(t, func(t *testing.T) {
-		fake := hbasefake.For(t, hbasefake.Options{Network: new(networktest.Memory)})
-		st, err := hbase.Open(hbase.Config{
-			Quorum: fake.Address(),
-			Dial:   fake.Dial,
-			Logger: slog.New(slog.DiscardHandler),
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { st.Close() })
+		fake := opentest.Fake(t, hbasefake.Options{})
+		st := opentest.HBaseWith(t, fake, hbase.Config{})
 		fake.CreateTable("tsdb", []string{encoding.FamilyData}, splits...)
 		fake.KeepVersions("tsdb")
 		// All regions are due for the hour that ends with the bubble's first moment.
 		time.Sleep(45 * time.Minute)
-		f(&world{T: t, fake: fake, st: st, log: &bytes.Buffer{}})
+		f(&world{T: t, fake: fake, st: st})
 	})
 }
 
@@ -122,7 +93,7 @@ func (w *world) worker(ctx context.Context, change func(*Config)) (*Worker, *han
 		Schema: encoding.DefaultSchema(),
 		Margin: margin,
 		Rate:   10_000,
-		Log:    slog.New(slog.NewTextHandler(w, nil)),
+		Log:    w.log.Logger(),
 		Leases: &lease.Keeper{Store: h, Table: "state", Holder: lease.Holder()},
 	}
 	if change != nil {
@@ -233,7 +204,7 @@ func TestWorker(t *testing.T) {
 		if n := looked(worker); n != int64(w.rows) {
 			w.Errorf("%d rows were looked at, want each of %d once", n, w.rows)
 		}
-		intervals := w.lines("rows compacted")
+		intervals := w.log.Lines("rows compacted")
 		for _, region := range []string{`region=""`, fmt.Sprintf("region=%x", rowKey(2, 3, 8)),
 			fmt.Sprintf("region=%x", rowKey(3, 0, 40))} {
 			var of []string
@@ -264,7 +235,7 @@ func TestWorker(t *testing.T) {
 		if rows, cells := w.cells(); rows != w.rows || cells != w.rows+1 {
 			w.Errorf("a day later: %d rows of %d cells, want %d, and the late point of before", rows, cells, w.rows)
 		}
-		if lines := w.lines("level=WARN"); len(lines) > 0 {
+		if lines := w.log.Lines("level=WARN"); len(lines) > 0 {
 			w.Errorf("warnings: %q", lines)
 		}
 		cancel()
@@ -447,7 +418,7 @@ func TestWorker_refused(t *testing.T) {
 		defer cancel()
 		worker, _ := w.worker(ctx, nil)
 		time.Sleep(10 * time.Minute)
-		if lines := w.lines("KEEP_DELETED_CELLS"); len(lines) != 1 || looked(worker) != 0 {
+		if lines := w.log.Lines("KEEP_DELETED_CELLS"); len(lines) != 1 || looked(worker) != 0 {
 			w.Errorf("%d rows were looked at, the log has %q", looked(worker), lines)
 		}
 		w.fake.Alter("tsdb", encoding.FamilyData, "KEEP_DELETED_CELLS", "FALSE")

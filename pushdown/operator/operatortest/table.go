@@ -70,10 +70,10 @@ func Plan(s encoding.Schema, metric encoding.UID, from, to int64) scanplan.Plan 
 		From: from, To: to, Start: from * 1000, End: to*1000 - 1, Aggregator: "sum",
 	}
 
-	for bucket := range s.Buckets() {
+	for salt := range s.Buckets() {
 		p.Ranges = append(p.Ranges, scanplan.KeyRange{
-			Start: s.AppendRangeKey(nil, bucket, metric, encoding.KeyTime(from)),
-			Stop:  s.AppendRangeKey(nil, bucket, metric, encoding.KeyTime(to)),
+			Start: s.AppendRangeKey(nil, salt, metric, encoding.KeyTime(from)),
+			Stop:  s.AppendRangeKey(nil, salt, metric, encoding.KeyTime(to)),
 		})
 	}
 	return p

@@ -4,6 +4,7 @@ package logtest
 import (
 	"bytes"
 	"log/slog"
+	"strings"
 	"sync"
 )
 
@@ -33,6 +34,16 @@ func (l *Log) Take() string {
 	defer l.mu.Unlock()
 	defer l.text.Reset()
 	return l.text.String()
+}
+
+// Lines returns the lines that have a text.
+func (l *Log) Lines(with string) (lines []string) {
+	for line := range strings.Lines(l.String()) {
+		if strings.Contains(line, with) {
+			lines = append(lines, line)
+		}
+	}
+	return lines
 }
 
 // Logger returns a logger that writes lines of text.

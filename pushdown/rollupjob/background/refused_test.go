@@ -83,7 +83,7 @@ func TestWorker_noWrites(t *testing.T) {
 			w.worker(brief, nil)
 			w.after(time.Hour)
 			end()
-			if warned := w.lines("level=WARN"); len(warned) == 0 ||
+			if warned := w.log.Lines("level=WARN"); len(warned) == 0 ||
 				!strings.Contains(strings.Join(warned, ""), r.Exception) || len(warned) > 20 {
 				t.Errorf("%s: %d warnings, %.500q; want few that name it", what, len(warned), warned)
 			}

@@ -1,32 +1,29 @@
 package background
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"iter"
-	"log/slog"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"downpour/encoding"
 	"downpour/pushdown/lease"
-	"downpour/pushdown/process/network/networktest"
+	"downpour/pushdown/process/logtest"
 	"downpour/pushdown/rollup"
 	"downpour/pushdown/rollupjob"
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/hbase"
 	"downpour/pushdown/store/hbase/hbasefake"
-	"downpour/pushdown/store/pebble"
+	"downpour/pushdown/store/open/opentest"
 )
 
 const hour = encoding.RowSeconds
@@ -54,49 +51,17 @@ type world struct {
 	metrics int
 	points  int64
 	all     sync.WaitGroup
-	mu      sync.Mutex
-	log     bytes.Buffer
+	log     logtest.Log
 }
 
-// Write implements io.Writer for the log.
-func (w *world) Write(b []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.log.Write(b)
-}
-
-// lines are the lines of the log that have a text.
-func (w *world) lines(with string) (out []string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for line := range strings.Lines(w.log.String()) {
-		if strings.Contains(line, with) {
-			out = append(out, line)
-		}
-	}
-	return out
+var rollupTables = []store.TableSpec{
+	opentest.Table("tsdb", encoding.FamilyData), opentest.Table("r1h", encoding.FamilyData),
 }
 
 // simulate runs a test on an embedded store.
 func simulate(t *testing.T, f func(w *world)) {
 	synctest.Test(t, func(t *testing.T) {
-		schema := encoding.DefaultSchema()
-		st, err := pebble.Open("db", pebble.Options{
-			FS:        vfs.NewMem(),
-			Grouping:  schema.RowHours(),
-			Logger:    slog.New(slog.DiscardHandler),
-			IdleFlush: -1,
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer st.Close()
-		for _, table := range []string{"tsdb", "r1h"} {
-			spec := store.TableSpec{Name: table, Families: []store.FamilySpec{{Name: encoding.FamilyData}}}
-			if err := st.CreateTable(t.Context(), spec); err != nil {
-				t.Fatal(err)
-			}
-		}
+		st := opentest.Embedded(t, rollupTables...)
 		w := &world{T: t, st: st, config: config(t)}
 		f(w)
 		w.all.Wait()
@@ -106,19 +71,8 @@ func simulate(t *testing.T, f func(w *world)) {
 // simulateHBase runs a test on a fake HBase.
 func simulateHBase(t *testing.T, f func(w *world)) {
 	synctest.Test(t, func(t *testing.T) {
-		fake := hbasefake.For(t, hbasefake.Options{Network: new(networktest.Memory)})
-		st, err := hbase.Open(hbase.Config{
-			Quorum: fake.Address(),
-			Dial:   fake.Dial,
-			Logger: slog.New(slog.DiscardHandler),
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer st.Close()
-		for _, table := range []string{"tsdb", "r1h"} {
-			fake.CreateTable(table, []string{encoding.FamilyData})
-		}
+		fake := opentest.Fake(t, hbasefake.Options{})
+		st := opentest.HBaseWith(t, fake, hbase.Config{}, rollupTables...)
 		w := &world{T: t, st: st, fake: fake, config: config(t)}
 		f(w)
 		w.all.Wait()
@@ -162,14 +116,8 @@ func (w *world) fill(metrics int, days int64) {
 // worker starts a worker, with another store if there is one.
 func (w *world) worker(ctx context.Context, change func(*Config)) *Worker {
 	w.Helper()
-	cfg := Config{Store: w.st, Rate: 1_000_000, Log: slog.New(slog.NewTextHandler(w, nil)), Metrics: w.each,
-		Job: rollupjob.Job{
-			Tables: rollupjob.Tables{Data: "tsdb", State: "state"},
-			Schema: encoding.DefaultSchema(),
-			Config: w.config,
-			Margin: 10 * time.Minute,
-			Now:    time.Now,
-		}}
+	cfg := Config{Store: w.st, Rate: 1_000_000, Log: w.log.Logger(), Metrics: w.each,
+		Job: rollupjob.Job{Tables: rollupjob.Tables{Data: "tsdb", State: "state"}, Schema: encoding.DefaultSchema(), Config: w.config, Margin: 10 * time.Minute, Now: time.Now}}
 	if change != nil {
 		change(&cfg)
 	}
@@ -245,7 +193,7 @@ func TestWorker(t *testing.T) {
 			w.Errorf("got %+v, want the point of long ago in them", r)
 		}
 		var ends []string
-		for _, line := range w.lines("rollups made") {
+		for _, line := range w.log.Lines("rollups made") {
 			_, to, _ := strings.Cut(line, " to=")
 			ends = append(ends, to[:len("2006-01-02T15")])
 		}
@@ -273,7 +221,7 @@ func TestWorker(t *testing.T) {
 		if c := worker.did(); c.Points-before.Points > 40 || c.Unproven > 0 {
 			w.Errorf("got %+v after %+v", c, before)
 		}
-		if lines := w.lines("level=WARN"); len(lines) > 0 {
+		if lines := w.log.Lines("level=WARN"); len(lines) > 0 {
 			w.Errorf("warnings: %q", lines)
 		}
 		cancel()
@@ -312,7 +260,7 @@ func TestWorker_held(t *testing.T) {
 		if until := gathered(w, worker, "downpour_rollup_made_until_seconds"); until != 0 {
 			w.Errorf("made until %v, want 0: a metric is held by somebody else", until)
 		}
-		if lines := w.lines("level=WARN"); len(lines) > 0 {
+		if lines := w.log.Lines("level=WARN"); len(lines) > 0 {
 			w.Errorf("warnings: %q", lines)
 		}
 		cancel()
@@ -526,8 +474,7 @@ func TestWorker_unprovable(t *testing.T) {
 		if c.Proven > 0 || c.Unproven == 0 || c.Points > 3*w.points {
 			w.Errorf("got %+v, want nothing proven and few of %d points read again", c, w.points)
 		}
-		lines := w.lines("nothing proves them")
-		if len(lines) == 0 || len(lines) > 20 || !strings.Contains(lines[0], "read point is the only proof") {
+		if lines := w.log.Lines("nothing proves them"); len(lines) == 0 || len(lines) > 20 || !strings.Contains(lines[0], "read point is the only proof") {
 			w.Errorf("the log has %q", lines)
 		}
 	})
@@ -566,7 +513,7 @@ func TestWorker_fails(t *testing.T) {
 		cancel()
 		w.all.Wait()
 		w.wantProven("afterwards", born-20*day, born)
-		if lines := w.lines("no region"); len(lines) != 1 || worker.totals.Read().failures == 0 {
+		if lines := w.log.Lines("no region"); len(lines) != 1 || worker.totals.Read().failures == 0 {
 			w.Errorf("%d failures, and the log has %q", worker.totals.Read().failures, lines)
 		}
 	})

@@ -9,11 +9,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/go-cmp/cmp"
 
 	"downpour/encoding/seedtest"
 	"downpour/pushdown/store"
+	"downpour/pushdown/store/open/opentest"
 	"downpour/pushdown/store/pebble"
 )
 
@@ -162,18 +162,7 @@ func dump(t *testing.T, st store.Store) (lines []string) {
 }
 
 // inMemory returns an embedded store with a table.
-func inMemory(t *testing.T) *pebble.Store {
-	st, err := pebble.Open("db", pebble.Options{FS: vfs.NewMem()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { st.Close() })
-	spec := store.TableSpec{Name: "t", Families: []store.FamilySpec{{Name: "f"}}}
-	if err := st.CreateTable(t.Context(), spec); err != nil {
-		t.Fatal(err)
-	}
-	return st
-}
+func inMemory(t *testing.T) *pebble.Store { return opentest.Embedded(t, opentest.Table("t", "f")) }
 
 func scanned(t *testing.T, st store.Store, scan store.Scan) (out string) {
 	for row, err := range store.Rows(t.Context(), st, scan) {

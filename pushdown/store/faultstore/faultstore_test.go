@@ -15,6 +15,7 @@ import (
 
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/faultstore"
+	"downpour/pushdown/store/open/opentest"
 	"downpour/pushdown/store/pebble"
 	"downpour/pushdown/store/storetest"
 )
@@ -24,16 +25,8 @@ var errFault = errors.New("fault")
 // embedded is a store with tables a and b of ten rows each.
 func embedded(t *testing.T) *pebble.Store {
 	t.Helper()
-	s, err := pebble.Open(t.TempDir(), pebble.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
+	s := opentest.Embedded(t, opentest.Table("a", "t"), opentest.Table("b", "t"))
 	for _, table := range []string{"a", "b"} {
-		if err := s.CreateTable(t.Context(),
-			store.TableSpec{Name: table, Families: []store.FamilySpec{{Name: "t"}}}); err != nil {
-			t.Fatal(err)
-		}
 		for i := range 10 {
 			if err := s.Apply(t.Context(), table, put(fmt.Sprint(i))); err != nil {
 				t.Fatal(err)

@@ -11,10 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"downpour/pushdown/store"
-	"downpour/pushdown/store/pebble"
+	"downpour/pushdown/store/open/opentest"
 )
 
 // document is one of n panels of text.
@@ -137,15 +135,7 @@ func TestCheckName(t *testing.T) {
 // open returns a store of dashboards whose clock moves by a second with each look.
 func open(t *testing.T) (*Store, store.Cells) {
 	t.Helper()
-	db, err := pebble.Open("db", pebble.Options{FS: vfs.NewMem()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { db.Close() })
-	spec := store.TableSpec{Name: "state", Families: []store.FamilySpec{{Name: Family}}}
-	if err := db.CreateTable(t.Context(), spec); err != nil {
-		t.Fatal(err)
-	}
+	db := opentest.Embedded(t, opentest.Table("state", Family))
 	var mu sync.Mutex
 	now := time.Unix(1356998400, 0)
 	clock := func() time.Time {

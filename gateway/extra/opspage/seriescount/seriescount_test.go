@@ -5,7 +5,6 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/go-cmp/cmp"
 
 	"downpour/encoding"
@@ -13,6 +12,7 @@ import (
 	"downpour/gateway/uid"
 	"downpour/pushdown/process/memory"
 	"downpour/pushdown/store"
+	"downpour/pushdown/store/open/opentest"
 	"downpour/pushdown/store/pebble"
 )
 
@@ -29,15 +29,7 @@ func (d dictionary) Name(_ context.Context, kind encoding.UIDKind, u encoding.UI
 // meta returns a meta table with a row for each key.
 func meta(t *testing.T, keys ...string) *pebble.Store {
 	t.Helper()
-	s, err := pebble.Open("db", pebble.Options{FS: vfs.NewMem()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
-	spec := store.TableSpec{Name: "meta", Families: []store.FamilySpec{{Name: encoding.FamilyName}}}
-	if err := s.CreateTable(t.Context(), spec); err != nil {
-		t.Fatal(err)
-	}
+	s := opentest.Embedded(t, opentest.Table("meta", encoding.FamilyName))
 	var rows []store.Mutation
 	for _, k := range keys {
 		// Two cells are one series.

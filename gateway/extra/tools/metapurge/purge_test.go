@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
@@ -17,22 +15,12 @@ import (
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/drystore"
 	"downpour/pushdown/store/faultstore"
-	"downpour/pushdown/store/hbase"
-	"downpour/pushdown/store/hbase/hbasefake"
-	"downpour/pushdown/store/pebble"
+	"downpour/pushdown/store/open/opentest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func embedded(t *testing.T) store.Store {
-	t.Helper()
-	return filled(t, tablestest.In[*pebble.Store](t, encoding.DefaultSchema())(pebble.Open("db", pebble.Options{FS: vfs.NewMem()})))
-}
-
-func onHBase(t *testing.T) store.Store {
-	t.Helper()
-	return filled(t, tablestest.In[*hbase.Store](t, encoding.DefaultSchema())(hbase.Open(hbase.Config{Quorum: hbasefake.For(t, hbasefake.Options{}).Address(), Logger: slog.New(slog.DiscardHandler)})))
-}
+var tables = tablestest.Specs(encoding.DefaultSchema())
 
 // filled fills a store with the names of one metric and three tag values, and with meta data.
 func filled(t *testing.T, s store.Store) store.Store {
@@ -103,35 +91,35 @@ func names() map[string]string {
 // A purge deletes all meta data, also in rows beyond the largest metric UID, and leaves names. A
 // dry run counts the same and writes nothing.
 func TestRun(t *testing.T) {
-	for name, open := range map[string]func(*testing.T) store.Store{"embedded": embedded, "HBase": onHBase} {
-		s := open(t)
+	opentest.Both(t, tables, func(t *testing.T, s store.Store) {
+		filled(t, s)
 		before := cells(t, s)
 		want := &metapurge.Report{UIDMeta: 7, TSMeta: 4, Counters: 3, Written: 4}
 		r, err := run(t.Context(), drystore.New(s, "tsdb-uid", "tsdb-meta"))
 		if diff := cmp.Diff(want, r); diff != "" || err != nil {
-			t.Errorf("%s, dry: %v -want +got\n%s", name, err, diff)
+			t.Errorf("dry: %v -want +got\n%s", err, diff)
 		}
 		if diff := cmp.Diff(before, cells(t, s)); diff != "" {
-			t.Errorf("%s, dry: -before +after\n%s", name, diff)
+			t.Errorf("dry: -before +after\n%s", diff)
 		}
 		r, err = run(t.Context(), s)
 		if diff := cmp.Diff(want, r); diff != "" || err != nil {
-			t.Errorf("%s: %v -want +got\n%s", name, err, diff)
+			t.Errorf("%v -want +got\n%s", err, diff)
 		}
 		if diff := cmp.Diff(names(), cells(t, s)); diff != "" {
-			t.Errorf("%s: -want +got\n%s", name, diff)
+			t.Errorf("-want +got\n%s", diff)
 		}
 		if r, err := run(t.Context(), s); *r != (metapurge.Report{}) || err != nil {
-			t.Errorf("%s, again: got %+v, %v, want nothing to delete", name, r, err)
+			t.Errorf("again: got %+v, %v, want nothing to delete", r, err)
 		}
-	}
+	})
 }
 
 // A purge that fails at any call of the store is completed by a second one.
 func TestRun_interrupted(t *testing.T) {
 	broken := errors.New("broken")
 	for n := 1; ; n++ {
-		inner := embedded(t)
+		inner := filled(t, opentest.Embedded(t, tables...))
 		s := faultstore.New(inner, faultstore.Rule{Nth: n, Err: broken})
 		_, err := run(t.Context(), s)
 		if s.Hits()[0] == 0 {
@@ -169,7 +157,7 @@ func (r rewriting) Apply(ctx context.Context, table string, all []store.Mutation
 
 // On HBase an object that is written after the purge has read it and before it deletes it stays.
 func TestRun_writtenMeanwhile(t *testing.T) {
-	s := onHBase(t)
+	s := filled(t, opentest.HBase(t, tables...))
 	if _, err := run(t.Context(), rewriting{s}); err != nil {
 		t.Fatal(err)
 	}

@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
@@ -24,9 +22,7 @@ import (
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/drystore"
 	"downpour/pushdown/store/faultstore"
-	"downpour/pushdown/store/hbase"
-	"downpour/pushdown/store/hbase/hbasefake"
-	"downpour/pushdown/store/pebble"
+	"downpour/pushdown/store/open/opentest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -43,12 +39,12 @@ type data struct {
 
 func embedded(t *testing.T, schema encoding.Schema) *data {
 	t.Helper()
-	return opened(t, tablestest.In[*pebble.Store](t, schema)(pebble.Open("db", pebble.Options{FS: vfs.NewMem()})), schema)
+	return opened(t, opentest.Embedded(t, tablestest.Specs(schema)...), schema)
 }
 
 func onHBase(t *testing.T, schema encoding.Schema) *data {
 	t.Helper()
-	return opened(t, tablestest.In[*hbase.Store](t, schema)(hbase.Open(hbase.Config{Quorum: hbasefake.For(t, hbasefake.Options{}).Address(), Logger: slog.New(slog.DiscardHandler)})), schema)
+	return opened(t, opentest.HBase(t, tablestest.Specs(schema)...), schema)
 }
 
 func opened(t *testing.T, s store.Store, schema encoding.Schema) *data {

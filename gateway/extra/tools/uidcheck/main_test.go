@@ -3,11 +3,9 @@ package uidcheck_test
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"strings"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"go.uber.org/goleak"
 
 	"downpour/encoding"
@@ -15,22 +13,14 @@ import (
 	"downpour/gateway/metadata/tables/tablestest"
 	"downpour/gateway/uid"
 	"downpour/pushdown/store"
-	"downpour/pushdown/store/hbase"
-	"downpour/pushdown/store/hbase/hbasefake"
-	"downpour/pushdown/store/pebble"
+	"downpour/pushdown/store/open/opentest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func embedded(t *testing.T) store.Store {
-	t.Helper()
-	return tablestest.In[*pebble.Store](t, encoding.DefaultSchema())(pebble.Open("db", pebble.Options{FS: vfs.NewMem()}))
-}
+var tables = tablestest.Specs(encoding.DefaultSchema())
 
-func onHBase(t *testing.T) store.Store {
-	t.Helper()
-	return tablestest.In[*hbase.Store](t, encoding.DefaultSchema())(hbase.Open(hbase.Config{Quorum: hbasefake.For(t, hbasefake.Options{}).Address(), Logger: slog.New(slog.DiscardHandler)}))
-}
+func embedded(t *testing.T) store.Store { return opentest.Embedded(t, tables...) }
 
 // table is a UID table, with the lines that the last check has told.
 type table struct {

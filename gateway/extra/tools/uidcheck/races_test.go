@@ -13,6 +13,7 @@ import (
 	"downpour/gateway/extra/tools/uidcheck"
 	"downpour/gateway/uid"
 	"downpour/pushdown/store"
+	"downpour/pushdown/store/open/opentest"
 )
 
 // between is a store that calls before ahead of each call, with its number and name. Calls that
@@ -198,8 +199,7 @@ func TestRun_cellChangesLast(t *testing.T) {
 // The counter is raised by an increment, so that an assignment by another process at the same time
 // is not undone.
 func TestRun_counterRisesMeanwhile(t *testing.T) {
-	for name, open := range map[string]func(*testing.T) store.Store{"embedded": embedded, "HBase": onHBase} {
-		inner := open(t)
+	opentest.Both(t, tables, func(t *testing.T, inner store.Store) {
 		tab := newTable(t, inner)
 		tab.assign(encoding.UIDMetric, "a", "b", "c")
 		tab.set("z", "id", "metrics", []byte(u(8)))
@@ -210,11 +210,10 @@ func TestRun_counterRisesMeanwhile(t *testing.T) {
 			}
 		}}
 		tab.check(fix, func(c *uidcheck.Config) { c.Store = s })
-		got := tab.value("\x00", "id", "metrics")
-		if string(got) != string(encoding.AppendCounter(nil, 9)) || string(tab.value("d", "id", "metrics")) != u(4) {
-			t.Errorf("%s: the counter is %x, want 9, and d with UID 4: %s", name, got, tab.text())
+		if got := tab.value("\x00", "id", "metrics"); string(got) != string(encoding.AppendCounter(nil, 9)) || string(tab.value("d", "id", "metrics")) != u(4) {
+			t.Errorf("the counter is %x, want 9, and d with UID 4: %s", got, tab.text())
 		}
-	}
+	})
 }
 
 // A name is withdrawn from this process while it is being repaired, and not afterwards.

@@ -11,6 +11,7 @@ import (
 	"downpour/encoding/seedtest"
 	"downpour/gateway/extra/tools/uidcheck"
 	"downpour/pushdown/store"
+	"downpour/pushdown/store/open/opentest"
 )
 
 var everyKind = []encoding.UIDKind{encoding.UIDMetric, encoding.UIDTagK, encoding.UIDTagV}
@@ -24,7 +25,7 @@ func TestRun_random(t *testing.T) {
 		testRandom(t, newTable(t, embedded(t)), seed, n)
 	}
 	for n := range 5 {
-		testRandom(t, newTable(t, onHBase(t)), seed, n)
+		testRandom(t, newTable(t, opentest.HBase(t, tables...)), seed, n)
 	}
 }
 

@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
@@ -26,7 +25,7 @@ import (
 	"downpour/pushdown/store/faultstore"
 	"downpour/pushdown/store/hbase"
 	"downpour/pushdown/store/hbase/hbasefake"
-	"downpour/pushdown/store/pebble"
+	"downpour/pushdown/store/open/opentest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -46,18 +45,14 @@ type grove struct {
 func both(t *testing.T, test func(t *testing.T, g *grove)) {
 	t.Run("embedded", func(t *testing.T) { test(t, onPebble(t)) })
 	t.Run("HBase", func(t *testing.T) {
-		test(t, grow(t, tablestest.In[*hbase.Store](t, encoding.DefaultSchema())(hbase.Open(hbase.Config{
-			Quorum: hbasefake.For(t, hbasefake.Options{MaxReplyCells: 7, HeartbeatEvery: 3}).Address(),
-			Logger: slog.New(slog.DiscardHandler),
-		}))))
+		fake := opentest.Fake(t, hbasefake.Options{MaxReplyCells: 7, HeartbeatEvery: 3})
+		test(t, grow(t, opentest.HBaseWith(t, fake, hbase.Config{}, groveTables...)))
 	})
 }
 
-func onPebble(t *testing.T) *grove {
-	t.Helper()
-	return grow(t,
-		tablestest.In[*pebble.Store](t, encoding.DefaultSchema())(pebble.Open("db", pebble.Options{FS: vfs.NewMem()})))
-}
+var groveTables = tablestest.Specs(encoding.DefaultSchema())
+
+func onPebble(t *testing.T) *grove { return grow(t, opentest.Embedded(t, groveTables...)) }
 
 // grow returns a forest in a store.
 func grow(t *testing.T, st store.Store) *grove {

@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"downpour/encoding"
 	"downpour/gateway/api/httpapi/httpio"
 	"downpour/gateway/extra/trees/forest"
@@ -20,7 +18,7 @@ import (
 	"downpour/gateway/metadata/tables/tablestest"
 	"downpour/gateway/uid"
 	"downpour/pushdown/store"
-	"downpour/pushdown/store/pebble"
+	"downpour/pushdown/store/open/opentest"
 )
 
 // While series of this gateway wait to be put into their trees, branches and lists are not read:
@@ -56,7 +54,7 @@ func TestHandlers_seriesWait(t *testing.T) {
 // A trial of rules reads the TSMeta of its series, not the tree. Only if a TSMeta is missing does
 // an earlier failure to store it fail the trial.
 func TestHandlers_trialWaits(t *testing.T) {
-	st := tablestest.In[*pebble.Store](t, encoding.DefaultSchema())(pebble.Open("db", pebble.Options{FS: vfs.NewMem()}))
+	st := opentest.Embedded(t, tablestest.Specs(encoding.DefaultSchema())...)
 	tables := tablestest.Names
 	names := uid.New(uid.Config{Store: st, Table: tables.UID, Schema: encoding.DefaultSchema()})
 	h := &Handlers{Timeout: time.Minute, FlushMeta: func(context.Context) error { return store.ErrUnavailable },

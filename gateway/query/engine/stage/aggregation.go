@@ -16,10 +16,10 @@ import (
 // scans a second time, per series, if partial aggregates cannot give the answer or take more
 // memory than a part may have.
 type aggregation struct {
-	exec    *dispatch.Executor
-	scan    *scan
-	refused failedTries // plans that partial aggregation did not answer lately
-	small   failedTries // plans whose groups had hardly more than one series lately
+	exec          *dispatch.Executor
+	scan          *scan
+	partialFailed failedTries // plans that partial aggregation did not answer lately
+	small         failedTries // plans whose groups had hardly more than one series lately
 }
 
 func (s *aggregation) Groups(ctx context.Context, r *Request) (Answer, error) {
@@ -27,7 +27,7 @@ func (s *aggregation) Groups(ctx context.Context, r *Request) (Answer, error) {
 	a, err := s.scan.groups(ctx, r, how)
 	if how != dispatch.PerSeries && s.needsSeries(r, a.Stats, err) {
 		now := time.Now()
-		s.refused.add(r.Plan, now, now)
+		s.partialFailed.add(r.Plan, now, now)
 		r.Trace.Add("again with per-series aggregation", 0, map[string]any{"reason": err.Error()})
 		a, err = s.scan.groups(ctx, r, dispatch.PerSeries)
 	}
@@ -46,7 +46,7 @@ func (s *aggregation) choose(r *Request) dispatch.Aggregation {
 		return dispatch.PerSeries // there may be no time to execute it again
 	case r.Query.Mode != "":
 		return dispatch.Aggregation(r.Query.Mode)
-	case s.refused.count(r.Plan, now) > 0: // it would be executed twice
+	case s.partialFailed.count(r.Plan, now) > 0: // it would be executed twice
 		return dispatch.PerSeries
 	case s.small.count(r.Plan, now) > 0:
 		return dispatch.PerSeries

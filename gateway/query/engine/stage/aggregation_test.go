@@ -60,7 +60,7 @@ func TestAggregation_smallGroups(t *testing.T) {
 	if diff := sameGroups(want, raw); diff != "" || err != nil || len(raw) != 3 {
 		t.Errorf("%v, %d groups, want 3; (- per series, + raw):\n%s", err, len(raw), diff)
 	}
-	if stages.aggregation.refused.count(&p, time.Now()) == 0 {
+	if stages.aggregation.partialFailed.count(&p, time.Now()) == 0 {
 		t.Error("the raw plan was not refused: the test does not try what it should")
 	}
 }

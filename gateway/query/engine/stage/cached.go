@@ -164,14 +164,14 @@ func (r *Request) found(ctx context.Context, began time.Time) (a Answer, ok bool
 	return a, true, nil
 }
 
-// keep answers a request that was queried before, or that others wait for, for all times of its
+// caching answers a request that was queried before, or that others wait for, for all times of its
 // rows, so that a later time window inside the same hours has the answer, too; and caches that.
-type keep struct {
+type caching struct {
 	split *planSplit // of what is kept
 	whole Stage
 }
 
-func (s *keep) Groups(ctx context.Context, r *Request) (Answer, error) {
+func (s *caching) Groups(ctx context.Context, r *Request) (Answer, error) {
 	wanted := r.lookup.Wanted()
 	if !wanted && r.share == nil {
 		return s.whole.Groups(ctx, r)
@@ -190,7 +190,7 @@ func (s *keep) Groups(ctx context.Context, r *Request) (Answer, error) {
 	}
 	switch {
 	case err == nil:
-		return s.kept(r, a)
+		return s.cache(r, a)
 	case !mayLieOutsideQuery(err), r.share != nil && ctx.Err() != nil: // in a batch, another member continues
 		return a, err
 	}
@@ -201,8 +201,8 @@ func (s *keep) Groups(ctx context.Context, r *Request) (Answer, error) {
 	return s.whole.Groups(ctx, r)
 }
 
-// kept keeps the answer for all times, and returns that to the request.
-func (s *keep) kept(r *Request, a Answer) (Answer, error) {
+// cache caches the answer for all times, and returns that to the request.
+func (s *caching) cache(r *Request, a Answer) (Answer, error) {
 	if r.share != nil || a.Stats.CacheComplete() {
 		made := newCachedGroups(a.Groups, a.Stats)
 		if a.Stats.CacheComplete() {

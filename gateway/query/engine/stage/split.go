@@ -249,7 +249,7 @@ func (s *planSplit) mergeOlder(ctx context.Context, r *Request) (*cachedOlder, d
 
 // continued reads the newer hours of a request and merges them with the older ones.
 func (s *planSplit) continued(ctx context.Context, r *Request, older *OlderHours) (Answer, error) {
-	// The points of the merged older hours are counted with those of the answer, see keep.
+	// The points of the merged older hours are counted with those of the answer, see caching.
 	if err := r.Points.set(0); err != nil {
 		return Answer{}, err
 	}

@@ -166,9 +166,9 @@ func New(cfg Config) *Stages {
 	s.split = newPlanSplit(&cfg, s.scan, s.aggregation)
 	read := s.split.whole
 
-	keep := &keep{split: s.split, whole: read}
-	again := &find{exec: cfg.Exec, next: keep}
-	shared := &shared{sharing: s.sharing, alone: keep, batch: again}
+	caching := &caching{split: s.split, whole: read}
+	again := &find{exec: cfg.Exec, next: caching}
+	shared := &shared{sharing: s.sharing, alone: caching, batch: again}
 	s.rollups = &rollups{prover: cfg.RollupProver, scan: s.scan, next: shared}
 	s.find = &find{exec: cfg.Exec, next: s.rollups}
 

@@ -250,10 +250,16 @@ func (p *Prover) regionUnchanged(ctx context.Context, m *durableMark, s *rangeSt
 		return fmt.Errorf("the mark is %d ms later than this process's clock", m.At-s.began)
 	}
 
+	return p.unchangedByTimestamps(ctx, m, marked, loc, s.part(i, m.Family, r))
+}
+
+// unchangedByTimestamps returns an error unless no cell of a span in a region was written since the mark,
+// while other rows of the region were.
+func (p *Prover) unchangedByTimestamps(ctx context.Context, m *durableMark, marked *durableRegion,
+	loc *regions.Location, span spanKey) error {
 	if err := p.health.check(ctx, p, loc.Addr); err != nil {
 		return err
 	}
-	span := s.part(i, m.Family, r)
 	if p.slowMarks.paused(span, p.clock()) {
 		return fmt.Errorf("cannot look for changes of region %q: %w", loc.Name, errSlowProof)
 	}

@@ -103,9 +103,9 @@ type held struct {
 	query, write, live  int64 // bytes reserved
 }
 
-// more tells what of now is more than before, with some room for goroutines and sockets that
+// excess returns what of now is more than before, with some room for goroutines and sockets that
 // come and go by themselves. Reservations have none: all are given back when nothing runs.
-func (before held) more(now held) string {
+func (now held) excess(before held) string {
 	switch {
 	case now.goroutines > before.goroutines+10:
 		return fmt.Sprintf("%d goroutines, %d before", now.goroutines, before.goroutines)
@@ -163,15 +163,15 @@ func sockets(pid int) (n int, err error) {
 // queries linger, and idle connections are closed after minutes.
 const settleTime = 6 * time.Minute
 
-// afterwards waits until the gateway holds no more than before.
-func (r *run) afterwards(ctx context.Context, before held) {
+// awaitBaseline waits until the gateway holds no more than before.
+func (r *run) awaitBaseline(ctx context.Context, before held) {
 	ctx, cancel := context.WithTimeout(ctx, settleTime)
 	defer cancel()
 	began := time.Now()
 	err := e2e.Until(ctx, 200*time.Millisecond, func(ctx context.Context) error {
 		now, err := r.baseline(ctx)
-		if more := before.more(now); err == nil && more != "" {
-			return fmt.Errorf("still %s", more)
+		if excess := now.excess(before); err == nil && excess != "" {
+			return fmt.Errorf("still %s", excess)
 		}
 		return err
 	})
