@@ -167,7 +167,10 @@ func Serve(t *testing.T, cfg *gateway.Config, st gateway.Store) *Bench {
 // FakeHBase returns a store with all tables on a simulated HBase.
 func FakeHBase(t *testing.T) (*gateway.Config, gateway.Store) {
 	cluster := hbasefake.For(t, hbasefake.Options{})
-	for name, families := range map[string][]string{"tsdb": {"t"}, "tsdb-uid": {"id", "name"}, "tsdb-meta": {"name"}, "tsdb-tree": {"t"}, "downpour-state": {"s"}} {
+	for name, families := range map[string][]string{
+		"tsdb": {"t"}, "tsdb-uid": {"id", "name"}, "tsdb-meta": {"name"}, "tsdb-tree": {"t"},
+		"downpour-state": {"s"},
+	} {
 		cluster.CreateTable(name, families)
 	}
 	cfg, st := HBase(t, cluster.Address())

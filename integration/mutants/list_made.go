@@ -8,8 +8,10 @@ var ofMadeRollups = []mutant{
 		old: "&s); errors.Is(after, errReopened) {", new: "&s); errors.Is(after, errReopened) && false {",
 		test: "TestMark_afterMove",
 	}, {
-		name: "made-token-after-reading", file: "pushdown/rollupjob/job.go",
-		old: "		pieces, err := w.rollUp(ctx, r)\n", new: "		pieces, err := w.rollUp(ctx, r)\n		mark = w.rawMark(ctx, r)\n",
+		name: "made-token-after-reading",
+		file: "pushdown/rollupjob/job.go",
+		old:  "		pieces, err := w.rollUp(ctx, r)\n",
+		new:  "		pieces, err := w.rollUp(ctx, r)\n		mark = w.rawMark(ctx, r)\n",
 		test: "TestJob_changesWhileReading",
 	}, {
 		name: "made-proof-of-rollups-ignored",

@@ -225,7 +225,11 @@ func TestProgram_waitsForLock(t *testing.T) {
 // finds them; then the gateway serves.
 func TestProgram_createTables(t *testing.T) {
 	cluster := hbasefake.For(t, hbasefake.Options{})
-	env := map[string]string{"DOWNPOUR_STORE": "hbase:" + cluster.Address(), "DOWNPOUR_AUTO_METRICS": "true", "DOWNPOUR_SELF_METRICS": "0"}
+	env := map[string]string{
+		"DOWNPOUR_STORE":        "hbase:" + cluster.Address(),
+		"DOWNPOUR_AUTO_METRICS": "true",
+		"DOWNPOUR_SELF_METRICS": "0",
+	}
 	status, out := runProgram(t, nil, "DOWNPOUR_STORE="+env["DOWNPOUR_STORE"])
 	if status == 0 || !strings.Contains(out, "-create-tables") || !strings.Contains(out, "tsdb") {
 		t.Errorf("without tables: status %d, %s", status, out)

@@ -88,7 +88,8 @@ func newWorld(t *testing.T, rng *rand.Rand, st store.Store, schema encoding.Sche
 func embedded(t *testing.T, rng *rand.Rand) *world {
 	t.Helper()
 	schema := schemaOf(rng.IntN(4))
-	st := opentest.EmbeddedWith(t, pebble.Options{Grouping: schema.RowHours(), IdleFlush: -1}, tablestest.Specs(schema)...)
+	st := opentest.EmbeddedWith(t, pebble.Options{Grouping: schema.RowHours(), IdleFlush: -1},
+		tablestest.Specs(schema)...)
 	return newWorld(t, rng, st, schema)
 }
 

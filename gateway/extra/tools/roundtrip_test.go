@@ -100,12 +100,15 @@ func newPlace(t *testing.T, address string, open func() (tools.Store, error), ch
 // embedded returns an embedded store in memory, which can be opened only once at a time.
 func embedded(t *testing.T) *place {
 	files := vfs.NewMem()
-	return newPlace(t, "pebble:test", func() (tools.Store, error) { return pebble.Open("db", pebble.Options{FS: files}) })
+	return newPlace(t, "pebble:test", func() (tools.Store, error) {
+		return pebble.Open("db", pebble.Options{FS: files})
+	})
 }
 
 func onHBase(t *testing.T, change ...func(*gateway.Config)) *place {
 	fake := hbasefake.For(t, hbasefake.Options{})
-	p := newPlace(t, "hbase:"+fake.Address(), func() (tools.Store, error) { return hbase.Open(hbase.Config{Quorum: fake.Address()}) }, change...)
+	p := newPlace(t, "hbase:"+fake.Address(),
+		func() (tools.Store, error) { return hbase.Open(hbase.Config{Quorum: fake.Address()}) }, change...)
 	p.fake = fake
 	return p
 }

@@ -117,7 +117,13 @@ func (w *world) fill(metrics int, days int64) {
 func (w *world) worker(ctx context.Context, change func(*Config)) *Worker {
 	w.Helper()
 	cfg := Config{Store: w.st, Rate: 1_000_000, Log: w.log.Logger(), Metrics: w.each,
-		Job: rollupjob.Job{Tables: rollupjob.Tables{Data: "tsdb", State: "state"}, Schema: encoding.DefaultSchema(), Config: w.config, Margin: 10 * time.Minute, Now: time.Now}}
+		Job: rollupjob.Job{
+			Tables: rollupjob.Tables{Data: "tsdb", State: "state"},
+			Schema: encoding.DefaultSchema(),
+			Config: w.config,
+			Margin: 10 * time.Minute,
+			Now:    time.Now,
+		}}
 	if change != nil {
 		change(&cfg)
 	}
@@ -474,7 +480,8 @@ func TestWorker_unprovable(t *testing.T) {
 		if c.Proven > 0 || c.Unproven == 0 || c.Points > 3*w.points {
 			w.Errorf("got %+v, want nothing proven and few of %d points read again", c, w.points)
 		}
-		if lines := w.log.Lines("nothing proves them"); len(lines) == 0 || len(lines) > 20 || !strings.Contains(lines[0], "read point is the only proof") {
+		lines := w.log.Lines("nothing proves them")
+		if len(lines) == 0 || len(lines) > 20 || !strings.Contains(lines[0], "read point is the only proof") {
 			w.Errorf("the log has %q", lines)
 		}
 	})

@@ -210,7 +210,8 @@ func TestRun_counterRisesMeanwhile(t *testing.T) {
 			}
 		}}
 		tab.check(fix, func(c *uidcheck.Config) { c.Store = s })
-		if got := tab.value("\x00", "id", "metrics"); string(got) != string(encoding.AppendCounter(nil, 9)) || string(tab.value("d", "id", "metrics")) != u(4) {
+		got := tab.value("\x00", "id", "metrics")
+		if string(got) != string(encoding.AppendCounter(nil, 9)) || string(tab.value("d", "id", "metrics")) != u(4) {
 			t.Errorf("the counter is %x, want 9, and d with UID 4: %s", got, tab.text())
 		}
 	})
