@@ -1,5 +1,6 @@
-// Package downpour has the pages of the documentation. They stand next to what they explain, in all parts of the tree, and a package
-// can only embed what is below it. Package docsite makes the site of them, which the gateway serves at /docs.
+// Package downpour has the pages of the documentation. They stand next to what they explain, in all
+// parts of the tree, and a package can only embed what is below it. Package docsite makes the site
+// of them, which the gateway serves at /docs.
 package downpour
 
 import "embed"

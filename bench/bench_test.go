@@ -75,8 +75,17 @@ func gatewayOver(t testing.TB, st *pebble.Store, prefix, pushdown string) *peer.
 	t.Helper()
 	n := bench.TableNames(prefix)
 	cfg := &gateway.Config{
-		Common: settings.Common{Store: "pebble:test", TableData: n.Data, TableUID: n.UID, TableMeta: n.Meta, TableTree: n.Tree,
-			SaltBuckets: 20, MetricWidth: 3, TagKWidth: 3, TagVWidth: 3},
+		Common: settings.Common{
+			Store:       "pebble:test",
+			TableData:   n.Data,
+			TableUID:    n.UID,
+			TableMeta:   n.Meta,
+			TableTree:   n.Tree,
+			SaltBuckets: 20,
+			MetricWidth: 3,
+			TagKWidth:   3,
+			TagVWidth:   3,
+		},
 		Listen: "127.0.0.1:0", PutCells: "single", QueryTimeout: 5 * time.Minute, PutTimeout: 5 * time.Minute,
 		Extras: extra.All(),
 	}
@@ -135,15 +144,21 @@ func TestSend_refused(t *testing.T) {
 	for _, format := range []workload.Format{workload.Telnet, workload.JSON} {
 		gone := peer.At("gone", "http://127.0.0.1:1")
 		c := bench.SendConfig{Server: gone, Data: d, Format: format}
-		if _, err := c.Send(t.Context(), c.Stream()); err == nil || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), "gone: ") {
+		if _, err := c.Send(t.Context(), c.Stream()); err == nil || strings.Contains(err.Error(), "\n") ||
+			!strings.Contains(err.Error(), "gone: ") {
 			t.Errorf("%s: error %v, want one line that names the server gone", format, err)
 		}
 	}
 	wrong := bench.SendConfig{Server: server, Data: d, Format: workload.Telnet, Connections: 1}
 	payload := wrong.Spell()
-	payload.Replace(func(text []byte) []byte { return bytes.ReplaceAll(text, []byte("put cpu.system"), []byte("put cpu/%")) })
-	payload.Replace(func(text []byte) []byte { return bytes.ReplaceAll(text, []byte("put load.1m"), []byte("put load:1m")) })
-	if _, err := wrong.Send(t.Context(), payload); err == nil || !strings.Contains(err.Error(), "lines refused, the first with") {
+	payload.Replace(func(text []byte) []byte {
+		return bytes.ReplaceAll(text, []byte("put cpu.system"), []byte("put cpu/%"))
+	})
+	payload.Replace(func(text []byte) []byte {
+		return bytes.ReplaceAll(text, []byte("put load.1m"), []byte("put load:1m"))
+	})
+	if _, err := wrong.Send(t.Context(), payload); err == nil ||
+		!strings.Contains(err.Error(), "lines refused, the first with") {
 		t.Errorf("error %v, want the number of refused lines and the first refusal", err)
 	}
 }
@@ -154,7 +169,18 @@ func TestScan(t *testing.T) {
 	st := memoryStore(t)
 	d := small()
 	r := report.New("scan", nil)
-	cfg := bench.ScanConfig{Store: st, Schema: encoding.DefaultSchema(), Data: d, Form: write.Appended, Batch: 5, Load: true, Settle: st.Flush, Queries: bench.Queries, Rounds: 2, Scanners: 2}
+	cfg := bench.ScanConfig{
+		Store:    st,
+		Schema:   encoding.DefaultSchema(),
+		Data:     d,
+		Form:     write.Appended,
+		Batch:    5,
+		Load:     true,
+		Settle:   st.Flush,
+		Queries:  bench.Queries,
+		Rounds:   2,
+		Scanners: 2,
+	}
 	if err := bench.Scan(t.Context(), cfg, r); err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +202,8 @@ func TestGenerate(t *testing.T) {
 	var out bytes.Buffer
 	n, err := bench.Generate(t.Context(), small(), workload.Import, &out, nil)
 	if err != nil || n != int64(out.Len()) || bytes.Count(out.Bytes(), []byte("\n")) != small().Points() {
-		t.Errorf("%d bytes reported, %d written, error %v; want the same number, and a line for each point", n, out.Len(), err)
+		t.Errorf("%d bytes reported, %d written, error %v; want the same number, and a line for each point",
+			n, out.Len(), err)
 	}
 	if _, err := bench.Generate(t.Context(), small(), workload.Import, full{}, nil); !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("a full disk: error %v", err)
@@ -197,11 +224,22 @@ func (full) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
 // end it; without a number of requests or a duration it does not start.
 func TestReplay(t *testing.T) {
 	server := gatewayWith(t, small(), write.Appended)
-	closed, err := bench.Replay(t.Context(), bench.ReplayConfig{Server: server, Queries: small().Mixed(1), Requests: 30, Clients: 3})
+	closed, err := bench.Replay(t.Context(), bench.ReplayConfig{
+		Server:   server,
+		Queries:  small().Mixed(1),
+		Requests: 30,
+		Clients:  3,
+	})
 	if err != nil || closed.Requests != 30 || closed.Errors != 0 || closed.At(50) <= 0 {
 		t.Errorf("closed loop: %+v, %v; want 30 requests without errors", closed, err)
 	}
-	open, err := bench.Replay(t.Context(), bench.ReplayConfig{Server: server, Queries: small().Mixed(1), Duration: 300 * time.Millisecond, Rate: 200, Burst: 6})
+	open, err := bench.Replay(t.Context(), bench.ReplayConfig{
+		Server:   server,
+		Queries:  small().Mixed(1),
+		Duration: 300 * time.Millisecond,
+		Rate:     200,
+		Burst:    6,
+	})
 	if err != nil || open.Requests == 0 || open.Errors != 0 {
 		t.Errorf("open loop: %+v, %v; want requests without errors", open, err)
 	}
@@ -215,7 +253,13 @@ func TestReplay(t *testing.T) {
 	}
 	slow := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	defer slow.Close()
-	cut, err := bench.Replay(t.Context(), bench.ReplayConfig{Server: peer.At("slow", slow.URL), Queries: small().Mixed(1), Requests: 5, Rate: 1000, CutOff: 100 * time.Millisecond})
+	cut, err := bench.Replay(t.Context(), bench.ReplayConfig{
+		Server:   peer.At("slow", slow.URL),
+		Queries:  small().Mixed(1),
+		Requests: 5,
+		Rate:     1000,
+		CutOff:   100 * time.Millisecond,
+	})
 	if err != nil || cut.Requests != 5 || cut.Errors != 0 || !strings.Contains(cut.Loop, "5 cut off after 100ms") {
 		t.Errorf("a server without answers: %+v, %v; want 5 requests that were cut off", cut, err)
 	}
@@ -249,7 +293,8 @@ func TestReplay_counts(t *testing.T) {
 	for _, q := range l.Answers.Queries {
 		lines[q.Query] = q
 	}
-	if q := lines[raw.M]; q.Requests != 2 || q.Points != 2*points || q.Bytes != 2*int64(len(text)) || q.Errors != 0 || q.Max <= 0 {
+	if q := lines[raw.M]; q.Requests != 2 || q.Points != 2*points || q.Bytes != 2*int64(len(text)) ||
+		q.Errors != 0 || q.Max <= 0 {
 		t.Errorf("as JSON: %+v, want 2 answers of %d points in %d bytes each", q, points, len(text))
 	}
 	if q := lines["as Arrow"]; q.Requests != 1 || q.Points != points || q.Bytes < 16*points {
@@ -277,10 +322,16 @@ func TestReplay_refused(t *testing.T) {
 		for yield(small().Whole("sum:%s")) {
 		}
 	}
-	l, err := bench.Replay(t.Context(), bench.ReplayConfig{Server: peer.At("gone", server.URL), Queries: endless, Requests: 1000})
-	if !errors.Is(err, syscall.ECONNREFUSED) || !strings.Contains(err.Error(), "after 3 answers, because "+server.URL+" refuses connections") ||
+	l, err := bench.Replay(t.Context(), bench.ReplayConfig{
+		Server:   peer.At("gone", server.URL),
+		Queries:  endless,
+		Requests: 1000,
+	})
+	if !errors.Is(err, syscall.ECONNREFUSED) ||
+		!strings.Contains(err.Error(), "after 3 answers, because "+server.URL+" refuses connections") ||
 		strings.Contains(err.Error(), "\n") || l.Requests != 3 || l.Errors != 0 {
-		t.Errorf("%d answers, %d errors, %v; want 3 answers, and one line of a refused connection", l.Requests, l.Errors, err)
+		t.Errorf("%d answers, %d errors, %v; want 3 answers, and one line of a refused connection",
+			l.Requests, l.Errors, err)
 	}
 }
 
@@ -293,10 +344,13 @@ func TestRecord_answers(t *testing.T) {
 		d.Whole("sum:5m-avg:rate{counter,100,7}:%s{region=*}{host=wildcard(*1)}"),
 		d.Whole("none:1h-max-zero:%s{host=" + workload.HostName(3) + "|" + workload.HostName(4) + "}"),
 		d.Whole("none:explicit_tags:%s{host=" + workload.HostName(3) + "}"),
-		{JSON: fmt.Sprintf(`{"start":%d,"end":%d,"msResolution":true,"showTSUIDs":true,"timezone":"Europe/Zurich","useCalendar":true,
+		{JSON: fmt.Sprintf(
+			`{"start":%d,"end":%d,"msResolution":true,"showTSUIDs":true,"timezone":"Europe/Zurich","useCalendar":true,
 			"queries":[{"aggregator":"p95","metric":%q,"downsample":"2h-avg","tags":{"dc":"*"}},
-			{"aggregator":"count","metric":%[3]q,"filters":[{"type":"not_literal_or","tagk":"dc","filter":"dc-1","groupBy":false}]}]}`,
-			d.Start, d.End(), d.Metric())},
+			{"aggregator":"count","metric":%[3]q,"filters":[`+
+				`{"type":"not_literal_or","tagk":"dc","filter":"dc-1","groupBy":false}]}]}`,
+			d.Start, d.End(), d.Metric(),
+		)},
 		{Arrow: true, Start: d.Start, End: d.End(), M: "sum:" + d.Metric() + "{region=*}"},
 	}
 	var want [][]byte
@@ -316,14 +370,16 @@ func TestRecord_answers(t *testing.T) {
 	}
 	all, left, err := workload.Record(log)
 	if err != nil || left != (workload.LeftOut{Failed: 1}) || len(all) != len(want) {
-		t.Fatalf("%d requests, left out %+v, %v; want %d, and the one that failed left out\n%s", len(all), left, err, len(want), log)
+		t.Fatalf("%d requests, left out %+v, %v; want %d, and the one that failed left out\n%s",
+			len(all), left, err, len(want), log)
 	}
 	for i, q := range all {
 		got, err := server.Ask(t.Context(), q)
 		if err != nil {
 			t.Errorf("%s: %v", q.Line(), err)
 		} else if !bytes.Equal(got, want[i]) {
-			t.Errorf("%s: got %d bytes, want the %d of the answer to the question\n%.300s\n%.300s", q.Line(), len(got), len(want[i]), got, want[i])
+			t.Errorf("%s: got %d bytes, want the %d of the answer to the question\n%.300s\n%.300s",
+				q.Line(), len(got), len(want[i]), got, want[i])
 		}
 	}
 }
@@ -337,17 +393,24 @@ func TestPair(t *testing.T) {
 		d.Seed += uint64(i)
 		servers = append(servers, gatewayWith(t, d, write.Appended))
 	}
-	c := bench.PairConfig{A: servers[0], B: servers[0], Queries: []workload.Query{small().Whole("sum:%s"), {Path: small().Whole("max:5m-max:%s{dc=*}").String()}}, Rounds: 3}
+	c := bench.PairConfig{
+		A:       servers[0],
+		B:       servers[0],
+		Queries: []workload.Query{small().Whole("sum:%s"), {Path: small().Whole("max:5m-max:%s{dc=*}").String()}},
+		Rounds:  3,
+	}
 	figures, err := bench.Pair(t.Context(), c)
 	if err != nil || len(figures) != 4 || len(figures[3].Runs) != 3 {
 		t.Errorf("figures %+v, error %v; want 4 figures, the last with 3 runs", figures, err)
 	}
 	changes := bench.Changes(figures, c.Queries, 0.05)
-	if len(changes) != 2 || changes[0].What != "sum:cpu.user" || len(changes[1].B) != 3 || changes[1].Ratio.Median <= 0 {
+	if len(changes) != 2 || changes[0].What != "sum:cpu.user" || len(changes[1].B) != 3 ||
+		changes[1].Ratio.Median <= 0 {
 		t.Errorf("changes %+v, want 2: first that of sum:cpu.user, then one with 3 runs and a ratio above 0", changes)
 	}
 	figures[3].Runs = []time.Duration{3 * figures[2].Runs[0], 3 * figures[2].Runs[1], 3 * figures[2].Runs[2]}
-	if x := bench.Changes(figures, c.Queries, 0.05)[1]; math.Abs(x.Ratio.Median-3) > 1e-9 || x.Verdict() != report.TooFew {
+	x := bench.Changes(figures, c.Queries, 0.05)[1]
+	if math.Abs(x.Ratio.Median-3) > 1e-9 || x.Verdict() != report.TooFew {
 		t.Errorf("three times as long: %+v, want a ratio of 3 from too few rounds", x)
 	}
 
@@ -365,7 +428,9 @@ func TestScale(t *testing.T) {
 	r := report.New("scale", nil)
 	cfg := bench.ScaleConfig{Store: st, Form: write.Appended, Data: d, Steps: 1, Rounds: 1, Settle: st.Flush}
 	cfg.Pushdown = func(_ context.Context, prefix string, schema encoding.Schema) (string, func(), error) {
-		srv, err := server.NewServer(server.Config{Program: "test", Table: bench.TableNames(prefix).Data, Schema: schema}, st)
+		srv, err := server.NewServer(
+			server.Config{Program: "test", Table: bench.TableNames(prefix).Data, Schema: schema}, st,
+		)
 		if err != nil {
 			return "", nil, err
 		}
@@ -380,13 +445,17 @@ func TestScale(t *testing.T) {
 	}
 	cfg.MemorySteps = []int{900, 300}
 	cfg.Gateway = func(_ context.Context, prefix, pushdown string) (*bench.MeasuredGateway, error) {
-		return &bench.MeasuredGateway{Server: gatewayOver(t, st, prefix, pushdown), Peak: func() (int64, error) { return 50 << 20, nil }}, nil
+		return &bench.MeasuredGateway{
+			Server: gatewayOver(t, st, prefix, pushdown),
+			Peak:   func() (int64, error) { return 50 << 20, nil },
+		}, nil
 	}
 	if err := bench.Scale(t.Context(), cfg, r); err != nil {
 		t.Fatal(err)
 	}
 	if len(r.Curves) != 2*5+1 {
-		t.Fatalf("%d curves, want 11: times and bytes by points, series, groups, parts, parts in flight; memory by points", len(r.Curves))
+		t.Fatalf("%d curves, want 11: times and bytes by points, series, groups, parts, parts in flight; "+
+			"memory by points", len(r.Curves))
 	}
 	rows := map[string]int{}
 	for _, a := range r.Aims {
@@ -409,14 +478,16 @@ func TestScale(t *testing.T) {
 			lines[l.Name] = len(l.Points)
 		}
 		if lines["in process, strict"] < 3 || lines["in process, strict"] != lines["pushdown process, strict"] {
-			t.Errorf("%s: lines %v, want 3 points or more in process, and as many with a pushdown server", c.Name, lines)
+			t.Errorf("%s: lines %v, want 3 points or more in process, and as many with a pushdown server",
+				c.Name, lines)
 		}
 	}
 	if n := len(r.Curves[8].Lines); n != 2 || len(r.Curves[8].Lines[0].Points) != 4 {
 		t.Errorf("%s: %v, want two lines of 1, 2, 4, 8", r.Curves[8].Name, r.Curves[8].Lines)
 	}
 	cfg.Steps, cfg.MemorySteps = 1, []int{4, 16}
-	if err := bench.Scale(t.Context(), cfg, r); err == nil || !strings.HasPrefix(err.Error(), "memory-steps: got [4 16]") {
+	if err := bench.Scale(t.Context(), cfg, r); err == nil ||
+		!strings.HasPrefix(err.Error(), "memory-steps: got [4 16]") {
 		t.Errorf("ascending steps: error %v", err)
 	}
 	cfg.Steps, cfg.MemorySteps = 5, nil

@@ -23,15 +23,29 @@ import (
 func TestBuilds_everyRow(t *testing.T) {
 	t.Parallel() // its times are not checked
 	ctx := e2etest.Within(t, 15*time.Minute)
-	same := builds.Build{Version: "this tree", Gateway: e2etest.Must[string](t)(e2e.Build(ctx, "./gateway/cmd/gateway")),
-		Pushdown: e2etest.Must[string](t)(e2e.Build(ctx, "./pushdown/cmd/pushdown"))}
+	same := builds.Build{
+		Version:  "this tree",
+		Gateway:  e2etest.Must[string](t)(e2e.Build(ctx, "./gateway/cmd/gateway")),
+		Pushdown: e2etest.Must[string](t)(e2e.Build(ctx, "./pushdown/cmd/pushdown")),
+	}
 	a, b := same, same
 	a.Name, b.Name = "A", "B"
 
 	r := report.New("compare", nil)
 	saved := 0
-	err := builds.Run(ctx, builds.Config{A: a, B: b, HBase: e2etest.HBase(t), Open: openBenchStore, Data: shortData(), Rounds: 1, Turns: 1,
-		Connections: 2, Tolerance: 0.05, Report: r, Save: func() error { saved++; return nil }})
+	err := builds.Run(ctx, builds.Config{
+		A:           a,
+		B:           b,
+		HBase:       e2etest.HBase(t),
+		Open:        openBenchStore,
+		Data:        shortData(),
+		Rounds:      1,
+		Turns:       1,
+		Connections: 2,
+		Tolerance:   0.05,
+		Report:      r,
+		Save:        func() error { saved++; return nil },
+	})
 	if err != nil || saved != 1 {
 		t.Errorf("saved %d times, error %v; want once and no error", saved, err)
 	}
@@ -44,12 +58,16 @@ func TestBuilds_everyRow(t *testing.T) {
 	byPushdown := slices.DeleteFunc(slices.Clone(onHBase), func(row string) bool {
 		return row == "put-telnet" || row == "memory-put" || row == "dashboards" || row == "living"
 	})
-	for store, rows := range map[string][]string{"embedded": builds.Rows, "HBase, single": onHBase, "HBase, multi": onHBase, "HBase, pushdown": byPushdown} {
+	for store, rows := range map[string][]string{
+		"embedded": builds.Rows, "HBase, single": onHBase, "HBase, multi": onHBase,
+		"HBase, pushdown": byPushdown,
+	} {
 		for _, row := range rows {
 			i := slices.IndexFunc(r.Changes, func(c report.Change) bool { return c.Row == row && c.Store == store })
 			if i < 0 {
 				t.Errorf("%s: row %s is missing", store, row)
-			} else if c := r.Changes[i]; c.Missing != "" || len(c.A) != 1 || len(c.B) != 1 || c.Ratio.Median <= 0 || c.Verdict() != report.TooFew {
+			} else if c := r.Changes[i]; c.Missing != "" || len(c.A) != 1 || len(c.B) != 1 || c.Ratio.Median <= 0 ||
+				c.Verdict() != report.TooFew {
 				t.Errorf("%s: %s", store, c.Line())
 			}
 		}
@@ -65,9 +83,12 @@ func TestBuilds_worse(t *testing.T) {
 	ctx := e2etest.Within(t, 10*time.Minute)
 	gateway := e2etest.Must[string](t)(e2e.Build(ctx, "./gateway/cmd/gateway"))
 	status, out, err := e2e.Run(ctx, "./bench/cmd/bench", e2e.ProgramOptions{Dir: e2etest.Must[string](t)(e2e.Root()),
-		Args: []string{"compare", "-a", "build:" + gateway, "-b", "build:" + gateway, "-b-env", "DOWNPOUR_RESULT_CACHE=off",
-			"-rows", "dashboards", "-rounds", "6", "-turns", "3", "-turn-for", "100ms", "-hosts", "300", "-hours", "3", "-results", t.TempDir()}})
-	if err != nil || status != 1 || !strings.Contains(out, "bench: B is worse than A in 1 of 1 rows: embedded dashboards") {
+		Args: []string{"compare", "-a", "build:" + gateway, "-b", "build:" + gateway,
+			"-b-env", "DOWNPOUR_RESULT_CACHE=off",
+			"-rows", "dashboards", "-rounds", "6", "-turns", "3", "-turn-for", "100ms", "-hosts", "300", "-hours", "3",
+			"-results", t.TempDir()}})
+	if err != nil || status != 1 ||
+		!strings.Contains(out, "bench: B is worse than A in 1 of 1 rows: embedded dashboards") {
 		t.Errorf("status %d, %v; want 1, and dashboards worse\n%s", status, err, out)
 	}
 }
@@ -121,7 +142,8 @@ func TestBuilds_revision(t *testing.T) {
 				t.Errorf("%s: %s says %q, want %q", text, program, got, want)
 			}
 		}
-		if commit := strings.TrimSpace(in("git", "rev-parse", "--short=12", "HEAD")); !strings.Contains(b.Version, "commit "+commit) || strings.Contains(b.Version, "+") != (text == "tree") {
+		commit := strings.TrimSpace(in("git", "rev-parse", "--short=12", "HEAD"))
+		if !strings.Contains(b.Version, "commit "+commit) || strings.Contains(b.Version, "+") != (text == "tree") {
 			t.Errorf("version %q, want commit %s in it", b.Version, commit)
 		}
 	}
@@ -137,7 +159,9 @@ func TestBuilds_revision(t *testing.T) {
 	if trees := in("git", "worktree", "list"); strings.Count(trees, "\n") != 1 {
 		t.Errorf("worktrees are left:\n%s", trees)
 	}
-	if _, err := m.Make(func() context.Context { ctx, stop := context.WithCancel(ctx); stop(); return ctx }(), "D", "tree"); err == nil {
+	stopped, stop := context.WithCancel(ctx)
+	stop()
+	if _, err := m.Make(stopped, "D", "tree"); err == nil {
 		t.Error("an interrupted build: no error, want one")
 	}
 }

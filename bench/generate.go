@@ -12,7 +12,9 @@ import (
 
 // Generate writes a data set as text, in time order, and returns the number of
 // bytes written.
-func Generate(ctx context.Context, d workload.Devops, format workload.Format, out io.Writer, p *progress.Progress) (n int64, err error) {
+func Generate(
+	ctx context.Context, d workload.Devops, format workload.Format, out io.Writer, p *progress.Progress,
+) (n int64, err error) {
 	if err := d.Validate(); err != nil {
 		return 0, err
 	}

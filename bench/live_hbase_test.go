@@ -46,7 +46,8 @@ func BenchmarkLive_hbaseTick(b *testing.B) {
 	defer st.Close()
 	counted := &countedStore{Store: st}
 	t := newTicker(b, ctx, counted, tables)
-	source := changefeed.New(changefeed.Config{Engine: t.engine, Store: counted}).Open(live.Question{Body: json.RawMessage(t.query)})
+	source := changefeed.New(changefeed.Config{Engine: t.engine, Store: counted}).
+		Open(live.Question{Body: json.RawMessage(t.query)})
 	defer source.Close()
 	if _, err := source.Next(ctx, t.clock); err != nil {
 		b.Fatal(err)
@@ -179,12 +180,20 @@ func newTicker(b *testing.B, ctx context.Context, st store.Store, tables e2e.Tab
 	d := workload.Default()
 	now := time.Now()
 	d.Start = now.Unix() - now.Unix()%3600 - int64(d.Hours)*3600
-	target := bench.Target{Store: st, Schema: schema, Table: tables.Data, Names: uid.Staged{Dictionary: names}, Form: write.Single, Batch: 1}
+	target := bench.Target{
+		Store:  st,
+		Schema: schema,
+		Table:  tables.Data,
+		Names:  uid.Staged{Dictionary: names},
+		Form:   write.Single,
+		Batch:  1,
+	}
 	if _, err := target.Load(ctx, d, nil); err != nil {
 		b.Fatal(err)
 	}
 	t := &ticker{B: b, ctx: ctx, store: st, table: tables.Data, clock: now,
-		query: `{"start":"6h-ago","queries":[{"metric":"` + workload.Metrics[0].Name + `","aggregator":"sum","downsample":"5m-avg"}]}`,
+		query: `{"start":"6h-ago","queries":[{"metric":"` + workload.Metrics[0].Name +
+			`","aggregator":"sum","downsample":"5m-avg"}]}`,
 		engine: engine.New(engine.Config{Names: names, Exec: dispatch.New(dispatch.Config{Store: st}),
 			Compile: plan.Options{Schema: schema, Table: tables.Data}})}
 	series := write.NewSeries(write.SeriesConfig{Schema: schema, Names: uid.Staged{Dictionary: names}})
@@ -214,7 +223,12 @@ func (t *ticker) write(at int64) {
 	q := encoding.Qualifier{OffsetMS: int32(at-int64(base)) * 1000, Width: 1}
 	for i := int(at % 10); i < len(t.keys); i += 10 {
 		row := encoding.DefaultSchema().AppendRowKey(nil, t.keys[i].Metric, base, t.keys[i].Tags)
-		all = append(all, store.Mutation{Row: row, Family: "t", Qualifier: encoding.AppendQualifier(nil, q), Value: []byte{byte(at % 100)}})
+		all = append(all, store.Mutation{
+			Row:       row,
+			Family:    "t",
+			Qualifier: encoding.AppendQualifier(nil, q),
+			Value:     []byte{byte(at % 100)},
+		})
 	}
 	if err := t.store.Apply(t.ctx, t.table, all); err != nil {
 		t.Fatal(err)

@@ -88,7 +88,13 @@ func TestFrames_intendedTime(t *testing.T) {
 	defer http.DefaultTransport.(*http.Transport).CloseIdleConnections() // the proxy's
 	defer slow.Close()
 	server.PutURL = slow.URL
-	r, err := live.Frames(t.Context(), live.FramesConfig{Server: &server, Sockets: 2, Plans: 1, Puts: 3, Every: 50 * time.Millisecond})
+	r, err := live.Frames(t.Context(), live.FramesConfig{
+		Server:  &server,
+		Sockets: 2,
+		Plans:   1,
+		Puts:    3,
+		Every:   50 * time.Millisecond,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,9 +111,21 @@ func TestLive_allParts(t *testing.T) {
 	used := time.Duration(0)
 	more := func() (time.Duration, error) { used += used/2 + time.Second; return used, nil } // grows faster each time
 	r := report.New("live", nil)
-	c := live.Config{Server: gatewayOn(t, memoryStore(t)), Store: live.Embedded, Parts: live.Parts[:4], Data: d, Sockets: []int{1, 3}, Puts: 2, Every: 50 * time.Millisecond,
-		Crowd: 12, CrowdPlans: 3, Long: 3000, Rounds: 1, Report: r,
-		Tick: live.TickConfig{CPU: more, Plans: 2, Seconds: 1, Rounds: 1, Asks: 1, Downsample: "5m-avg"}}
+	c := live.Config{
+		Server:     gatewayOn(t, memoryStore(t)),
+		Store:      live.Embedded,
+		Parts:      live.Parts[:4],
+		Data:       d,
+		Sockets:    []int{1, 3},
+		Puts:       2,
+		Every:      50 * time.Millisecond,
+		Crowd:      12,
+		CrowdPlans: 3,
+		Long:       3000,
+		Rounds:     1,
+		Report:     r,
+		Tick:       live.TickConfig{CPU: more, Plans: 2, Seconds: 1, Rounds: 1, Asks: 1, Downsample: "5m-avg"},
+	}
 	if err := live.Run(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +167,8 @@ func TestLive_dashboards(t *testing.T) {
 	server := gatewayOn(t, memoryStore(t))
 	told := map[string]string{
 		"paint": `{"ms":[900,500.5,600]}`,
-		"wall":  `{"taskMS":120,"scriptMS":80,"points":54000,"samples":[{"seconds":1,"heap":9e6,"resident":1e8},{"seconds":2,"heap":1e7,"resident":1e8},{"seconds":3,"heap":1.2e7,"resident":1e8}]}`,
+		"wall": `{"taskMS":120,"scriptMS":80,"points":54000,"samples":[{"seconds":1,"heap":9e6,"resident":1e8},` +
+			`{"seconds":2,"heap":1e7,"resident":1e8},{"seconds":3,"heap":1.2e7,"resident":1e8}]}`,
 	}
 	browse := func(ctx context.Context, args ...string) ([]byte, error) {
 		if args[0] != server.URL {
@@ -168,14 +187,23 @@ func TestLive_dashboards(t *testing.T) {
 		}
 		for _, p := range saved.Panels {
 			m := strings.Replace(p.Queries[0], ":auto:", ":5m-avg:", 1)
-			if _, err := server.Ask(ctx, workload.Query{Path: "/api/query?start=2h-ago&m=" + url.QueryEscape(m)}); err != nil {
+			q := workload.Query{Path: "/api/query?start=2h-ago&m=" + url.QueryEscape(m)}
+			if _, err := server.Ask(ctx, q); err != nil {
 				t.Error(err)
 			}
 		}
 		return []byte("some words\n" + told[args[1]] + "\n"), nil
 	}
-	c := live.Config{Server: server, Store: live.Embedded, Parts: []string{"viewers", "dashboards"}, Data: d, Rounds: 1, Report: r, Tick: live.TickConfig{CPU: more},
-		Dashboards: live.DashboardsConfig{Browser: browse, Data: d, Paints: 3, Viewers: 3, Seconds: 3, Wall: 3 * time.Second}}
+	c := live.Config{Server: server, Store: live.Embedded, Parts: []string{"viewers", "dashboards"}, Data: d, Rounds: 1,
+		Report: r, Tick: live.TickConfig{CPU: more},
+		Dashboards: live.DashboardsConfig{
+			Browser: browse,
+			Data:    d,
+			Paints:  3,
+			Viewers: 3,
+			Seconds: 3,
+			Wall:    3 * time.Second,
+		}}
 	if err := live.Run(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
@@ -183,7 +211,8 @@ func TestLive_dashboards(t *testing.T) {
 	for _, a := range r.Aims {
 		got[a.Row+" "+a.Unit] = a.Got.Median
 	}
-	if want := map[string]float64{"viewers ": 1, "dashboards ms": 600, "dashboards ": 1.2}; !maps.Equal(got, want) || len(r.Figures) != 4 {
+	if want := map[string]float64{"viewers ": 1, "dashboards ms": 600, "dashboards ": 1.2}; !maps.Equal(got, want) ||
+		len(r.Figures) != 4 {
 		t.Errorf("aims %v, want %v; figures %+v", got, want, r.Figures)
 	}
 
@@ -225,7 +254,14 @@ func TestAnswers_differ(t *testing.T) {
 		}))
 		defer s.Close()
 		defer peer.CloseIdle()
-		figures, err := live.Answers(t.Context(), live.AnswersConfig{Server: peer.At("it", s.URL), Metric: "m", Start: 1, Last: 2, Store: "a", Rounds: 2})
+		figures, err := live.Answers(t.Context(), live.AnswersConfig{
+			Server: peer.At("it", s.URL),
+			Metric: "m",
+			Start:  1,
+			Last:   2,
+			Store:  "a",
+			Rounds: 2,
+		})
 		if !errors.Is(err, want) || err == nil && len(figures) != 1+2*3 {
 			t.Errorf("value %d, %d bytes short: %d figures, error %v, want %v", value, length, len(figures), err, want)
 		}
@@ -248,7 +284,14 @@ func BenchmarkAnswers(b *testing.B) {
 	}
 	server := gatewayOn(b, st)
 	b.ResetTimer()
-	figures, err := live.Answers(b.Context(), live.AnswersConfig{Server: server, Metric: d.Metric(), Start: d.Start, Last: d.End() - 1, Store: "memory", Rounds: b.N})
+	figures, err := live.Answers(b.Context(), live.AnswersConfig{
+		Server: server,
+		Metric: d.Metric(),
+		Start:  d.Start,
+		Last:   d.End() - 1,
+		Store:  "memory",
+		Rounds: b.N,
+	})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -163,7 +163,10 @@ func (l *loader) appended(ctx context.Context, row []byte, h workload.Hour) {
 
 // Fill makes OpenTSDB's tables, with names that begin with prefix, if they do not exist,
 // and writes a data set into them, a whole row at a time.
-func Fill(ctx context.Context, st store.Store, schema encoding.Schema, prefix string, d workload.Devops, form write.Form, p *progress.Progress) error {
+func Fill(
+	ctx context.Context, st store.Store, schema encoding.Schema, prefix string, d workload.Devops,
+	form write.Form, p *progress.Progress,
+) error {
 	l, err := newLocal(ctx, st, schema, prefix)
 	if err != nil {
 		return err

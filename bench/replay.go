@@ -119,7 +119,8 @@ func Replay(ctx context.Context, c ReplayConfig) (report.Latency, error) {
 	}
 	err := ctx.Err()
 	if refused := context.Cause(running); err == nil && refused != nil {
-		err = fmt.Errorf("replay: stopped after %d answers, because %s refuses connections: %w", l.Requests, c.Server.URL, refused)
+		err = fmt.Errorf("replay: stopped after %d answers, because %s refuses connections: %w",
+			l.Requests, c.Server.URL, refused)
 	}
 	return l, errors.Join(err, r.err)
 }
@@ -148,7 +149,9 @@ func (r *replay) schedule(ctx context.Context, requests chan<- request) {
 		// Bursts come at random times, as of dashboards that know nothing of one another. Rate
 		// counts requests, so larger bursts are further apart.
 		if r.c.Rate > 0 && n%max(r.c.Burst, 1) == 0 {
-			due = due.Add(time.Duration(rnd.ExpFloat64() * float64(max(r.c.Burst, 1)) / r.c.Rate * float64(time.Second)))
+			due = due.Add(
+				time.Duration(rnd.ExpFloat64() * float64(max(r.c.Burst, 1)) / r.c.Rate * float64(time.Second)),
+			)
 		}
 
 		// In an open loop by the times that are due, so that each server is asked the same requests.

@@ -70,7 +70,8 @@ func (c ScaleConfig) Validate() error {
 	}
 
 	if c.Data.Hours>>c.Steps < 1 || c.Data.Hosts>>c.Steps < 1 {
-		return fmt.Errorf("steps: got %d, want hours and hosts (%d and %d) not to be halved below 1", c.Steps, c.Data.Hours, c.Data.Hosts)
+		return fmt.Errorf("steps: got %d, want hours and hosts (%d and %d) not to be halved below 1",
+			c.Steps, c.Data.Hours, c.Data.Hosts)
 	}
 	for i, step := range c.MemorySteps {
 		d := c.Data
@@ -174,7 +175,12 @@ func (s *scaling) load(ctx context.Context, d workload.Devops, buckets int) (*sc
 		}
 	}
 
-	p := &scalePlace{local: l, data: d, prefix: prefix, engines: []candidate{{"in process", "strict", l.engine}, {"in process", "partial", l.engine}}}
+	p := &scalePlace{
+		local:   l,
+		data:    d,
+		prefix:  prefix,
+		engines: []candidate{{"in process", "strict", l.engine}, {"in process", "partial", l.engine}},
+	}
 	if s.cfg.Pushdown == nil {
 		return p, nil
 	}

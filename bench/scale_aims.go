@@ -32,8 +32,16 @@ func (s *scaling) ownProcess(points float64) {
 		if !ok || !measured {
 			continue
 		}
-		s.r.Aims = append(s.r.Aims, report.Aim{Row: "process", Scale: middleScale, What: "sum:5m-avg, pushdown in its own process, " + mode, Against: "in process, strict",
-			Want: wantProcess, Got: f.Over(here), Ours: report.MS(f.Median()), Theirs: report.MS(here.Median())})
+		s.r.Aims = append(s.r.Aims, report.Aim{
+			Row:     "process",
+			Scale:   middleScale,
+			What:    "sum:5m-avg, pushdown in its own process, " + mode,
+			Against: "in process, strict",
+			Want:    wantProcess,
+			Got:     f.Over(here),
+			Ours:    report.MS(f.Median()),
+			Theirs:  report.MS(here.Median()),
+		})
 	}
 }
 
@@ -92,6 +100,7 @@ func (s *scaling) measureShipped(ctx context.Context, form write.Form, mode stri
 
 	share := 100 * float64(stats.ShippedBytes) / float64(stats.Bytes)
 	aim.Got = report.Single(share)
-	aim.Ours, aim.Theirs = report.Thousands(float64(stats.ShippedBytes))+" B", report.Thousands(float64(stats.Bytes))+" B"
+	aim.Ours = report.Thousands(float64(stats.ShippedBytes)) + " B"
+	aim.Theirs = report.Thousands(float64(stats.Bytes)) + " B"
 	return aim, nil
 }

@@ -24,13 +24,19 @@ type MeasuredGateway struct {
 // address of the region server next to them, if it is known.
 func (c *ScaleConfig) OnHBase(quorum, beside string, env map[string]string) {
 	over := func(prefix string) peer.Options {
-		return peer.Options{Quorum: quorum, Tables: e2e.TablesWithPrefix(prefix), Beside: beside, Env: map[string]string{}}
+		return peer.Options{
+			Quorum: quorum,
+			Tables: e2e.TablesWithPrefix(prefix),
+			Beside: beside,
+			Env:    map[string]string{},
+		}
 	}
 	c.Pushdown = func(ctx context.Context, prefix string, schema encoding.Schema) (string, func(), error) {
 		o := over(prefix)
 		maps.Copy(o.Env, env)
 		if schema.SaltWidth > 0 {
-			o.Env["DOWNPOUR_SALT_WIDTH"], o.Env["DOWNPOUR_SALT_BUCKETS"] = fmt.Sprint(schema.SaltWidth), fmt.Sprint(schema.SaltBuckets)
+			o.Env["DOWNPOUR_SALT_WIDTH"] = fmt.Sprint(schema.SaltWidth)
+			o.Env["DOWNPOUR_SALT_BUCKETS"] = fmt.Sprint(schema.SaltBuckets)
 		}
 		p, err := peer.StartPushdown(ctx, o)
 		if err != nil {
@@ -131,7 +137,14 @@ func (s *scaling) flatMemory(name string, peaks []float64) report.Aim {
 	steps := s.cfg.MemorySteps
 	first, last := peaks[0], peaks[len(peaks)-1]
 	ratio := last / first
-	return report.Aim{Row: "memory", Scale: middleScale, Want: wantMemory, Got: report.Single(ratio),
-		What: fmt.Sprintf("memory of the gateway for %dx the points, %s", steps[0]/steps[len(steps)-1], name), Against: "the fewest points",
-		Ours: fmt.Sprintf("%.0f MiB", last), Theirs: fmt.Sprintf("%.0f MiB", first)}
+	return report.Aim{
+		Row:     "memory",
+		Scale:   middleScale,
+		Want:    wantMemory,
+		Got:     report.Single(ratio),
+		What:    fmt.Sprintf("memory of the gateway for %dx the points, %s", steps[0]/steps[len(steps)-1], name),
+		Against: "the fewest points",
+		Ours:    fmt.Sprintf("%.0f MiB", last),
+		Theirs:  fmt.Sprintf("%.0f MiB", first),
+	}
 }

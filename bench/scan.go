@@ -69,7 +69,8 @@ func (f Floor) Scan(ctx context.Context, start, end int64) (store.ScanStats, err
 	work, ctx := errgroup.WithContext(ctx)
 	for i := range scanners {
 		work.Go(func() (err error) {
-			all[i], err = f.hours(ctx, from+hours*i/scanners*encoding.RowSeconds, min(from+hours*(i+1)/scanners*encoding.RowSeconds, to))
+			all[i], err = f.hours(ctx, from+hours*i/scanners*encoding.RowSeconds,
+				min(from+hours*(i+1)/scanners*encoding.RowSeconds, to))
 			return err
 		})
 	}
@@ -77,7 +78,10 @@ func (f Floor) Scan(ctx context.Context, start, end int64) (store.ScanStats, err
 	err := work.Wait()
 	var sum store.ScanStats
 	for _, s := range all {
-		sum.Rows, sum.Cells, sum.Bytes, sum.RPCs = sum.Rows+s.Rows, sum.Cells+s.Cells, sum.Bytes+s.Bytes, sum.RPCs+s.RPCs
+		sum.Rows += s.Rows
+		sum.Cells += s.Cells
+		sum.Bytes += s.Bytes
+		sum.RPCs += s.RPCs
 	}
 	return sum, err
 }
@@ -91,7 +95,10 @@ func (f Floor) hours(ctx context.Context, from, to int64) (sum store.ScanStats, 
 		if err != nil {
 			return sum, err
 		}
-		sum.Rows, sum.Cells, sum.Bytes, sum.RPCs = sum.Rows+s.Rows, sum.Cells+s.Cells, sum.Bytes+s.Bytes, sum.RPCs+s.RPCs
+		sum.Rows += s.Rows
+		sum.Cells += s.Cells
+		sum.Bytes += s.Bytes
+		sum.RPCs += s.RPCs
 	}
 	return sum, nil
 }
@@ -142,7 +149,11 @@ func newLocal(ctx context.Context, st store.Store, schema encoding.Schema, prefi
 		return nil, err
 	}
 	l.names = uid.New(uid.Config{Store: st, Table: l.tables.UID, Schema: schema})
-	l.engine = engine.New(engine.Config{Names: l.names, Exec: dispatch.New(dispatch.Config{Store: st}), Compile: l.compile()})
+	l.engine = engine.New(engine.Config{
+		Names:   l.names,
+		Exec:    dispatch.New(dispatch.Config{Store: st}),
+		Compile: l.compile(),
+	})
 	return l, nil
 }
 
@@ -152,7 +163,15 @@ func (l *local) compile() plan.Options {
 
 // load writes a data set into the tables; see Target.
 func (l *local) load(ctx context.Context, d workload.Devops, form write.Form, batch int, p *progress.Progress) error {
-	_, err := Target{Store: l.store, Schema: l.schema, Table: l.tables.Data, Names: uid.Staged{Dictionary: l.names}, Form: form, Batch: batch}.Load(ctx, d, p)
+	target := Target{
+		Store:  l.store,
+		Schema: l.schema,
+		Table:  l.tables.Data,
+		Names:  uid.Staged{Dictionary: l.names},
+		Form:   form,
+		Batch:  batch,
+	}
+	_, err := target.Load(ctx, d, p)
 	return err
 }
 
@@ -171,7 +190,8 @@ func (l *local) ask(ctx context.Context, e *engine.Engine, q *query.Query, point
 
 // parse reads a query of a workload as the gateway would.
 func parse(q workload.Query) (*query.Query, error) {
-	return query.ParseURI(url.Values{"start": {fmt.Sprint(q.Start)}, "end": {fmt.Sprint(q.End)}, "m": {q.M}}, time.Now())
+	return query.ParseURI(url.Values{"start": {fmt.Sprint(q.Start)}, "end": {fmt.Sprint(q.End)}, "m": {q.M}},
+		time.Now())
 }
 
 const floorName = "bare scan"
@@ -189,7 +209,12 @@ func Scan(ctx context.Context, cfg ScanConfig, r *report.Report) error {
 		if err := l.load(ctx, cfg.Data, cfg.Form, cfg.Batch, cfg.Progress); err != nil {
 			return err
 		}
-		r.Figures = append(r.Figures, report.Figure{Name: "load, straight as rows", Work: int64(cfg.Data.Points()), Unit: "points", Runs: []time.Duration{time.Since(start)}})
+		r.Figures = append(r.Figures, report.Figure{
+			Name: "load, straight as rows",
+			Work: int64(cfg.Data.Points()),
+			Unit: "points",
+			Runs: []time.Duration{time.Since(start)},
+		})
 	}
 
 	if err := l.measure(ctx, cfg, "straight after loading", r); err != nil {
@@ -231,10 +256,16 @@ func (l *local) measure(ctx context.Context, cfg ScanConfig, state string, r *re
 		if err != nil {
 			return err
 		}
-		steps = append(steps, Step{Name: q.M + ", " + state, Of: base, Work: points, Unit: "points", Run: Timed(func(ctx context.Context, _ int) error {
-			_, err := l.ask(ctx, l.engine, parsed, points)
-			return err
-		})})
+		steps = append(steps, Step{
+			Name: q.M + ", " + state,
+			Of:   base,
+			Work: points,
+			Unit: "points",
+			Run: Timed(func(ctx context.Context, _ int) error {
+				_, err := l.ask(ctx, l.engine, parsed, points)
+				return err
+			}),
+		})
 	}
 
 	figures, err := Interleave(ctx, steps, 1, cfg.Rounds, nil)

@@ -187,7 +187,8 @@ func (c SendConfig) post(ctx context.Context, part iter.Seq[workload.Chunk]) err
 	defer client.CloseIdleConnections()
 
 	for chunk := range part {
-		req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.Server.PutURL+"/api/put", bytes.NewReader(chunk.Text))
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.Server.PutURL+"/api/put",
+			bytes.NewReader(chunk.Text))
 		if err != nil {
 			return err
 		}

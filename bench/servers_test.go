@@ -48,13 +48,33 @@ func shortData() workload.Devops {
 func TestBench_everyRow(t *testing.T) {
 	t.Parallel() // its times are not checked
 	r := report.New("compare", nil)
-	rows := []string{"compacted", "floor", "dashboards", "telnet", "embedded", "memory", "raw", "pushdown", "newseries", "firstlook", "sparse", "newseries-hbase", "viewers", "protections"}
+	rows := []string{
+		"compacted", "floor", "dashboards", "telnet", "embedded", "memory", "raw", "pushdown", "newseries",
+		"firstlook", "sparse", "newseries-hbase", "viewers", "protections",
+	}
 	if *e2etest.Soak {
 		rows = scenario.Rows
 	}
-	cfg := scenario.Config{HBase: e2etest.HBase(t), Open: openBenchStore, Rows: rows, Scales: []string{"1x"}, Data: shortData(), Rounds: 1, BigRounds: 1,
-		Connections: 2, Seconds: 2, MemoryHours: 3, Pods: 2000, HBasePods: 500, Viewers: 2, ViewersPoints: 200, LivingDays: 1, Report: r,
-		Print: func(a report.Aim) { t.Log(a.Line()) }, Save: func() error { return nil }}
+	cfg := scenario.Config{
+		HBase:         e2etest.HBase(t),
+		Open:          openBenchStore,
+		Rows:          rows,
+		Scales:        []string{"1x"},
+		Data:          shortData(),
+		Rounds:        1,
+		BigRounds:     1,
+		Connections:   2,
+		Seconds:       2,
+		MemoryHours:   3,
+		Pods:          2000,
+		HBasePods:     500,
+		Viewers:       2,
+		ViewersPoints: 200,
+		LivingDays:    1,
+		Report:        r,
+		Print:         func(a report.Aim) { t.Log(a.Line()) },
+		Save:          func() error { return nil },
+	}
 	if err := scenario.Run(e2etest.Within(t, 40*time.Minute), cfg); err != nil {
 		t.Error(err)
 	}
@@ -67,7 +87,9 @@ func TestBench_everyRow(t *testing.T) {
 		}
 	}
 	for _, name := range []string{peer.HBase, peer.OpenTSDB, peer.Victoria, peer.Downpour} {
-		if !slices.ContainsFunc(r.Peers, func(p report.Peer) bool { return p.Name == name && p.Version != "" && p.Version != "unknown" }) {
+		if !slices.ContainsFunc(r.Peers, func(p report.Peer) bool {
+			return p.Name == name && p.Version != "" && p.Version != "unknown"
+		}) {
 			t.Errorf("no version of %s: %+v", name, r.Peers)
 		}
 	}
@@ -93,16 +115,28 @@ func TestBench_difference(t *testing.T) {
 			t.Fatal(err)
 		}
 		start := []func(context.Context, peer.Options) (*peer.Server, error){peer.StartOpenTSDB, peer.StartDownpour}[i]
-		server := e2etest.Must[*peer.Server](t)(start(ctx, peer.Options{Quorum: e2etest.HBase(t).Quorum(), Tables: tables}))
+		server := e2etest.Must[*peer.Server](t)(
+			start(ctx, peer.Options{Quorum: e2etest.HBase(t).Quorum(), Tables: tables}),
+		)
 		t.Cleanup(func() { server.Close() })
 		servers = append(servers, server)
 	}
-	_, err := bench.Pair(ctx, bench.PairConfig{A: servers[0], B: servers[1], Queries: []workload.Query{shortData().Whole("sum:5m-avg:%s")}, Rounds: 1})
+	_, err := bench.Pair(ctx, bench.PairConfig{
+		A:       servers[0],
+		B:       servers[1],
+		Queries: []workload.Query{shortData().Whole("sum:5m-avg:%s")},
+		Rounds:  1,
+	})
 	if !errors.Is(err, peer.ErrDiffer) {
 		t.Errorf("error %v, want a difference", err)
 	}
 	servers[0].Process.Kill()
-	_, err = bench.Pair(ctx, bench.PairConfig{A: servers[0], B: servers[1], Queries: []workload.Query{shortData().Whole("sum:5m-avg:%s")}, Rounds: 1})
+	_, err = bench.Pair(ctx, bench.PairConfig{
+		A:       servers[0],
+		B:       servers[1],
+		Queries: []workload.Query{shortData().Whole("sum:5m-avg:%s")},
+		Rounds:  1,
+	})
 	if err == nil || !strings.HasPrefix(err.Error(), "OpenTSDB has ended") {
 		t.Errorf("a dead peer: error %v", err)
 	}
@@ -140,16 +174,28 @@ func TestBench_liveOnHBase(t *testing.T) {
 	d := shortData()
 	d.Hours, d.Step = 1, 10
 	r := report.New("live", nil)
-	c := live.Config{Server: server, Store: live.HBase, Parts: []string{"frames", "tick", "answers"}, Data: d, Sockets: []int{2}, Puts: 2, Every: 50 * time.Millisecond, Rounds: 1, Report: r,
-		Tick: live.TickConfig{CPU: h.CPU, Plans: 2, Seconds: 1, Rounds: 1, Asks: 1, Downsample: "5m-avg"}}
+	c := live.Config{
+		Server:  server,
+		Store:   live.HBase,
+		Parts:   []string{"frames", "tick", "answers"},
+		Data:    d,
+		Sockets: []int{2},
+		Puts:    2,
+		Every:   50 * time.Millisecond,
+		Rounds:  1,
+		Report:  r,
+		Tick:    live.TickConfig{CPU: h.CPU, Plans: 2, Seconds: 1, Rounds: 1, Asks: 1, Downsample: "5m-avg"},
+	}
 	c.Floor = func(ctx context.Context, metric string) (*bench.Floor, error) {
-		id, err := uid.New(uid.Config{Store: st, Table: names.UID, Schema: encoding.DefaultSchema()}).Resolve(ctx, encoding.UIDMetric, metric)
+		id, err := uid.New(uid.Config{Store: st, Table: names.UID, Schema: encoding.DefaultSchema()}).
+			Resolve(ctx, encoding.UIDMetric, metric)
 		return &bench.Floor{Store: st, Schema: encoding.DefaultSchema(), Table: names.Data, Metric: id}, err
 	}
 	if err := live.Run(ctx, c); err != nil {
 		t.Fatal(err)
 	}
-	if n := len(r.Figures); len(r.Latencies) != 1 || n != 3+2+2*3 && n != 2+2+2*3 || len(r.Aims) != 2 { // a tick may be lost in the noise
+	// A tick may be lost in the noise.
+	if n := len(r.Figures); len(r.Latencies) != 1 || n != 3+2+2*3 && n != 2+2+2*3 || len(r.Aims) != 2 {
 		t.Errorf("%d latencies, %d figures, %d aims", len(r.Latencies), len(r.Figures), len(r.Aims))
 	}
 	for _, f := range r.Figures {
@@ -166,12 +212,17 @@ func TestBench_command(t *testing.T) {
 	ctx := e2etest.Within(t, 5*time.Minute)
 	dir := t.TempDir()
 	status, out, err := e2e.Run(ctx, "./bench/cmd/bench", e2e.ProgramOptions{Dir: e2etest.Must[string](t)(e2e.Root()),
-		Args: []string{"live", "-stores", "embedded", "-sockets", "1,20", "-puts", "3", "-every", "50ms", "-crowd", "40", "-plans", "4",
-			"-hosts", "30", "-hours", "1", "-seconds", "1", "-ticks", "1", "-asks", "1", "-rounds", "1", "-results", dir}})
+		Args: []string{"live", "-stores", "embedded", "-sockets", "1,20", "-puts", "3", "-every", "50ms",
+			"-crowd", "40", "-plans", "4", "-hosts", "30", "-hours", "1", "-seconds", "1",
+			"-ticks", "1", "-asks", "1", "-rounds", "1", "-results", dir}})
 	if err != nil || status != 0 {
 		t.Errorf("status %d, %v\n%s", status, err, out)
 	}
-	for _, want := range []string{"put to frame, embedded, sockets: 20", "40 sockets on 4 plans, a tenth each stalled, slow and half-open", "asking again, CPU, embedded", "points as Arrow, embedded"} {
+	for _, want := range []string{
+		"put to frame, embedded, sockets: 20",
+		"40 sockets on 4 plans, a tenth each stalled, slow and half-open", "asking again, CPU, embedded",
+		"points as Arrow, embedded",
+	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the output lacks %q:\n%s", want, out)
 		}
@@ -180,7 +231,8 @@ func TestBench_command(t *testing.T) {
 		t.Errorf("%d pages, want 1\n%s", len(pages), out)
 	}
 	path := e2etest.Must[string](t)(e2e.Build(ctx, "./bench/cmd/bench"))
-	p, err := e2e.Start(ctx, e2e.Command{Name: "bench", Path: path, Dir: e2etest.Must[string](t)(e2e.Root()), Interactive: true,
+	p, err := e2e.Start(ctx, e2e.Command{Name: "bench", Path: path,
+		Dir: e2etest.Must[string](t)(e2e.Root()), Interactive: true,
 		Args: []string{"compare", "-rows", "memory,http", "-scales", "1x", "-memory-hours", "5000", "-results", dir}})
 	if err != nil {
 		t.Fatal(err)

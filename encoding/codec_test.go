@@ -203,7 +203,8 @@ func TestAnnotation_json(t *testing.T) {
 		Notes:     "n",
 		Custom:    map[string]string{},
 	},
-		`{"tsuid":"000001000001000001","startTime":1356998400250,"endTime":1356998401000,"description":"","notes":"n","custom":{}}`)
+		`{"tsuid":"000001000001000001","startTime":1356998400250,"endTime":1356998401000,"description":"",`+
+			`"notes":"n","custom":{}}`)
 	f(Annotation{
 		StartTime:   1,
 		Description: "a\"\\/\b\t\n\f\r\x01\x1f\x7f",

@@ -23,8 +23,10 @@ func TestMeta_storedForm(t *testing.T) {
 		}
 	}
 	series := []string{
-		`{"tsuid":"000001000001000001000002000002","displayName":"","description":"","notes":"","created":1795221661,"custom":null,"units":"","dataType":"","retention":0,"max":"NaN","min":"NaN"}`,
-		`{"tsuid":"000001000001000001","displayName":"d","description":"","notes":"","created":1,"custom":{},"units":"ms","dataType":"gauge","retention":7,"max":1.0E10,"min":-0.5}`,
+		`{"tsuid":"000001000001000001000002000002","displayName":"","description":"","notes":"",` +
+			`"created":1795221661,"custom":null,"units":"","dataType":"","retention":0,"max":"NaN","min":"NaN"}`,
+		`{"tsuid":"000001000001000001","displayName":"d","description":"","notes":"","created":1,"custom":{},` +
+			`"units":"ms","dataType":"gauge","retention":7,"max":1.0E10,"min":-0.5}`,
 	}
 	for _, text := range series {
 		m, err := ParseTSMeta([]byte(text))

@@ -148,7 +148,9 @@ func TestSealer_sameEntries(t *testing.T) {
 		if !ok {
 			t.Fatalf("not sealed again: % X", sealed)
 		}
-		for _, c := range []struct{ stored, want []byte }{{sealed, value}, {slices.Concat(sealed, later), both}, {again, both}} {
+		for _, c := range []struct {
+			stored, want []byte
+		}{{sealed, value}, {slices.Concat(sealed, later), both}, {again, both}} {
 			got, err := u.Unseal([]byte("x"), c.stored)
 			if err != nil || !bytes.Equal(got[1:], c.want) {
 				t.Fatalf("% X has the entries % X, %v, want % X", c.stored, got, err, c.want)
@@ -167,7 +169,9 @@ func TestSealer_sameEntries(t *testing.T) {
 func TestSealer_damage(t *testing.T) {
 	t.Parallel()
 	var s Sealer
-	for _, value := range [][]byte{{0x00, 0x00}, {0xFF, 1, 2}, {0x00, 0x02, 1, 2, 3}, {0xF0, 0x00, 0x00, 0x10, 1}, {0xF0, 0x00, 0x00, 0x30, 1}} {
+	for _, value := range [][]byte{{0x00, 0x00}, {0xFF, 1, 2}, {0x00, 0x02, 1, 2, 3}, {0xF0, 0x00, 0x00, 0x10, 1}, {
+		0xF0, 0x00, 0x00, 0x30, 1,
+	}} {
 		if got, ok := s.Seal(nil, value); ok || len(got) > 0 {
 			t.Errorf("% X is sealed as % X, want it left alone", value, got)
 		}
@@ -225,7 +229,8 @@ func TestSealer_bound(t *testing.T) {
 	for _, blocks := range []int{most, most + 1, 40} {
 		value, fits := bytes.Repeat(block, blocks), blocks <= most
 		check := func(what string, err error) {
-			if fits && err != nil || !fits && (!errors.Is(err, column.ErrDamaged) || !strings.Contains(err.Error(), "1114112 points or more, want at most 1048576")) {
+			if fits && err != nil || !fits && (!errors.Is(err, column.ErrDamaged) ||
+				!strings.Contains(err.Error(), "1114112 points or more, want at most 1048576")) {
 				t.Errorf("%s, %d blocks of %d bytes: %v", what, blocks, len(block), err)
 			}
 		}

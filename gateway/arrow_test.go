@@ -54,10 +54,12 @@ func TestArrow_compression(t *testing.T) {
 	f := func(compression, accept, coding string, smaller int) {
 		t.Helper()
 		a := arrow(b, query+compression, "Accept-Encoding", accept)
-		if got := a.Header.Get("Content-Encoding"); got != coding || a.Status != 200 || a.Header.Get("Content-Type") != batch.StreamMediaType {
+		got := a.Header.Get("Content-Encoding")
+		if got != coding || a.Status != 200 || a.Header.Get("Content-Type") != batch.StreamMediaType {
 			t.Errorf("%q, %q: %d, Content-Encoding %q, want %q", compression, accept, a.Status, got, coding)
 		}
-		if len(a.Body)*smaller > len(plain.Body)*101/100 { // 1 % more: how groups share batches depends on when they are merged
+		// 1 % more: how groups share batches depends on when they are merged.
+		if len(a.Body)*smaller > len(plain.Body)*101/100 {
 			t.Errorf("%q, %q: got %d bytes of %d, want fewer", compression, accept, len(a.Body), len(plain.Body))
 		}
 		gotRows, gotSum, err := sums(t, decoded(t, a))
@@ -73,7 +75,8 @@ func TestArrow_compression(t *testing.T) {
 	f("&compression=lz4", "gzip, zstd", "", 2)
 	f("&compression=zstd", "gzip", "", 3)
 	f("&compression=", "identity", "", 1)
-	if a := arrow(b, query+"&compression=brotli"); a.Status != 400 || !strings.Contains(a.Body, "brotli, want lz4 or zstd") {
+	if a := arrow(b, query+"&compression=brotli"); a.Status != 400 ||
+		!strings.Contains(a.Body, "brotli, want lz4 or zstd") {
 		t.Errorf("unknown compression: got %d %s, want 400 that names lz4 and zstd", a.Status, a.Body)
 	}
 }
@@ -122,7 +125,8 @@ func TestArrow_cut(t *testing.T) {
 	}
 	// An end that is not past: the answer gets no ETag, for which its beginning would be held back.
 	begun := func(accept string) answer {
-		return b.Get("/api/query?start=1356998400&m=sum:m%7Bhost=*%7D", "Accept", batch.StreamMediaType, "Accept-Encoding", accept)
+		return b.Get("/api/query?start=1356998400&m=sum:m%7Bhost=*%7D",
+			"Accept", batch.StreamMediaType, "Accept-Encoding", accept)
 	}
 	for _, accept := range []string{"identity", "gzip", "zstd"} {
 		a := begun(accept)

@@ -36,8 +36,14 @@ func TestCompacted_writtenAgain(t *testing.T) {
 		compact := func(want string) {
 			t.Helper()
 			var sum compaction.Counts
-			job := compaction.Job{Store: st, Table: "tsdb", Schema: cfg.Schema(), FixDuplicates: fix, Now: func() time.Time { return time.Now().Add(time.Second) },
-				Reached: func(c compaction.Counts, _ []byte) { sum.Add(&c) }}
+			job := compaction.Job{
+				Store:         st,
+				Table:         "tsdb",
+				Schema:        cfg.Schema(),
+				FixDuplicates: fix,
+				Now:           func() time.Time { return time.Now().Add(time.Second) },
+				Reached:       func(c compaction.Counts, _ []byte) { sum.Add(&c) },
+			}
 			if err := job.Run(t.Context(), store.KeyRange{}, nil); err != nil {
 				t.Fatal(err)
 			}
@@ -45,7 +51,8 @@ func TestCompacted_writtenAgain(t *testing.T) {
 				t.Errorf("fix_duplicates %v: got %q, want %q in it", fix, got, want)
 			}
 		}
-		q := fmt.Sprintf("/api/query?start=%d&end=%d&arrays=true&m=%s", midnight, midnight+3599, url.QueryEscape("none:m"))
+		q := fmt.Sprintf("/api/query?start=%d&end=%d&arrays=true&m=%s",
+			midnight, midnight+3599, url.QueryEscape("none:m"))
 
 		b.Put(fmt.Sprintf("m %d 1 host=a", midnight), fmt.Sprintf("m %d 2 host=a", midnight+60))
 		compact("1 rows: 1 compacted")
@@ -59,7 +66,8 @@ func TestCompacted_writtenAgain(t *testing.T) {
 			continue
 		}
 		for _, when := range []string{"written again", "compacted again"} {
-			if a := b.Get(q); a.Status != http.StatusOK || !strings.Contains(a.Body, fmt.Sprintf("[[%d,9],[%d,2]]", midnight, midnight+60)) {
+			if a := b.Get(q); a.Status != http.StatusOK ||
+				!strings.Contains(a.Body, fmt.Sprintf("[[%d,9],[%d,2]]", midnight, midnight+60)) {
 				t.Errorf("%s: got %d %s, want 9 and 2", when, a.Status, a.Body)
 			}
 			if when == "written again" {

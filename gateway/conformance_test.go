@@ -16,19 +16,25 @@ import (
 // replay asks every recorded query and returns a text for each answer that differs.
 func replay(t *testing.T, r *conformance.Data, at gatewaytest.Fronts) (asked int, wrong []string) {
 	t.Helper()
-	c := compare.Comparer{MessageStart: true, Permits: []compare.Permit{{Path: compare.Path{"error", "details"}, Kinds: []compare.Kind{compare.Extra},
-		Reason: "of errors only code and message were recorded"}}}
+	c := compare.Comparer{
+		MessageStart: true,
+		Permits: []compare.Permit{{Path: compare.Path{"error", "details"}, Kinds: []compare.Kind{compare.Extra},
+			Reason: "of errors only code and message were recorded"}},
+	}
 	for i, q := range r.Queries {
 		for _, g := range at.Of(i) {
 			asked++
-			status, body := gatewaytest.Ask(t, http.MethodPost, g.URL()+strings.TrimPrefix(q.Path, "/"), string(q.Request))
-			report, err := c.Answers(compare.Answer{Status: q.Status, Body: q.Response}, compare.Answer{Status: status, Body: body})
+			status, body := gatewaytest.Ask(t, http.MethodPost, g.URL()+strings.TrimPrefix(q.Path, "/"),
+				string(q.Request))
+			report, err := c.Answers(compare.Answer{Status: q.Status, Body: q.Response},
+				compare.Answer{Status: status, Body: body})
 			if err != nil {
 				t.Fatalf("%s: query %d: %v: %.200s", g.How, i, err, body)
 			}
 			if !report.Equal() {
-				wrong = append(wrong, fmt.Sprintf("%s: query %d %s %s: %d differences, the first: %s (status %d, %.150s)",
-					g.How, i, q.Path, q.Request, len(report.Differences), report.Differences[0], status, body))
+				wrong = append(wrong,
+					fmt.Sprintf("%s: query %d %s %s: %d differences, the first: %s (status %d, %.150s)",
+						g.How, i, q.Path, q.Request, len(report.Differences), report.Differences[0], status, body))
 			}
 		}
 	}

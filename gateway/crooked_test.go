@@ -99,14 +99,24 @@ func (w *crookedWorld) write() {
 			} else if w.r.IntN(2) == 0 {
 				blob = encoding.AppendEntry(blob, p.q, p.value)
 			} else {
-				all = append(all, store.Mutation{Row: []byte(key), Family: "t", Qualifier: encoding.AppendQualifier(nil, p.q), Value: p.value})
+				all = append(all, store.Mutation{
+					Row:       []byte(key),
+					Family:    "t",
+					Qualifier: encoding.AppendQualifier(nil, p.q),
+					Value:     p.value,
+				})
 			}
 		}
 		if q, v := b.Cell(); cut > 0 {
 			all = append(all, store.Mutation{Row: []byte(key), Family: "t", Qualifier: q, Value: v})
 		}
 		if len(blob) > 0 {
-			all = append(all, store.Mutation{Row: []byte(key), Family: "t", Qualifier: encoding.AppendColumn, Value: blob})
+			all = append(all, store.Mutation{
+				Row:       []byte(key),
+				Family:    "t",
+				Qualifier: encoding.AppendColumn,
+				Value:     blob,
+			})
 		}
 	}
 	if err := w.Store.Apply(w.Context(), "tsdb", all); err != nil {
@@ -161,12 +171,14 @@ func (w *crookedWorld) ask(path, m string) {
 		return fmt.Sprintf("%s", groups)
 	}
 	crooked, plain := w.Get(path+url.QueryEscape(fmt.Sprintf(m, "c"))), w.Get(path+url.QueryEscape(fmt.Sprintf(m, "p")))
-	if got := strings.ReplaceAll(crooked.Body, `"metric":"c"`, `"metric":"p"`); crooked.Status != 200 || sorted(got) != sorted(plain.Body) {
+	got := strings.ReplaceAll(crooked.Body, `"metric":"c"`, `"metric":"p"`)
+	if crooked.Status != 200 || sorted(got) != sorted(plain.Body) {
 		w.Errorf("%s%s:\ngot  %d %.900s\nwant %.900s", path, m, crooked.Status, got, plain.Body)
 	}
 	// Arrow answers of some queries take a way of their own.
 	const arrow = "application/vnd.apache.arrow.stream"
-	a, b := w.Get(path+url.QueryEscape(fmt.Sprintf(m, "c")), "Accept", arrow), w.Get(path+url.QueryEscape(fmt.Sprintf(m, "p")), "Accept", arrow)
+	a := w.Get(path+url.QueryEscape(fmt.Sprintf(m, "c")), "Accept", arrow)
+	b := w.Get(path+url.QueryEscape(fmt.Sprintf(m, "p")), "Accept", arrow)
 	if a.Status != 200 || len(a.Body) != len(b.Body) {
 		w.Errorf("%s%s as Arrow: %d, %d bytes, want %d", path, m, a.Status, len(a.Body), len(b.Body))
 	}
@@ -189,15 +201,25 @@ func TestCrooked(t *testing.T) {
 			w := &crookedWorld{bench: b.In(t), r: seedtest.Rand(t)}
 			const hours = 7
 			w.fill(hours)
-			filters := []string{"", "{host=*}", "{host=a}", "{host=a|c}", "{dc=x}", "{host=b,dc=y}", "{}{host=a}", "{dc=*}{host=not_literal_or(b)}", "{host=regexp([ab])}"}
-			shapes := []string{"sum:", "none:", "sum:1h-count:", "avg:1m-avg:", "max:7m-sum:", "sum:2h-sum:", "sum:rate:", "sum:10m-sum-nan:", "count:all-sum:", "zimsum:1dc-sum:", "p50:", "mimmax:30s-max:rate:", "none:1h-count:"}
+			filters := []string{
+				"", "{host=*}", "{host=a}", "{host=a|c}", "{dc=x}", "{host=b,dc=y}", "{}{host=a}",
+				"{dc=*}{host=not_literal_or(b)}", "{host=regexp([ab])}",
+			}
+			shapes := []string{
+				"sum:", "none:", "sum:1h-count:", "avg:1m-avg:", "max:7m-sum:", "sum:2h-sum:", "sum:rate:",
+				"sum:10m-sum-nan:", "count:all-sum:", "zimsum:1dc-sum:", "p50:", "mimmax:30s-max:rate:",
+				"none:1h-count:",
+			}
 			if w.Config.SaltWidth > 0 { // without sums of fractions, whose last bits depend on the order of series
-				shapes = []string{"none:", "sum:1h-count:", "max:7m-sum:", "count:all-sum:", "mimmax:30s-max:", "none:rate:"}
+				shapes = []string{
+					"none:", "sum:1h-count:", "max:7m-sum:", "count:all-sum:", "mimmax:30s-max:", "none:rate:",
+				}
 			}
 			for range 40 {
 				start := crookedHour - 3600 + w.r.Int64N(hours*3600)
 				end := start + 1 + w.r.Int64N((hours+1)*3600)
-				path := fmt.Sprintf("/api/query?start=%d&end=%d&ms=true&mode=%s&m=", start, end, []string{"", "strict", "partial"}[w.r.IntN(3)])
+				path := fmt.Sprintf("/api/query?start=%d&end=%d&ms=true&mode=%s&m=",
+					start, end, []string{"", "strict", "partial"}[w.r.IntN(3)])
 				m := shapes[w.r.IntN(len(shapes))] + "%s" + filters[w.r.IntN(len(filters))]
 				w.ask(path, m)
 			}
@@ -214,14 +236,19 @@ func TestCrooked_live(t *testing.T) {
 	for name, b := range map[string]*bench{"embedded": open(t, nil), "HBase": onFakeHBase(t, nil)} {
 		t.Run(name, func(t *testing.T) {
 			w := &crookedWorld{bench: b.In(t), schema: b.Config.Schema()}
-			w.Put("c 1356998400 1 host=a dc=y", "c 1356998400 2 host=b dc=x", "p 1 1 host=a dc=x", "c 1357005000 3 host=a dc=y")
+			w.Put("c 1356998400 1 host=a dc=y", "c 1356998400 2 host=b dc=x", "p 1 1 host=a dc=x",
+				"c 1357005000 3 host=a dc=y")
 			const hour = 1356998400
-			query := fmt.Sprintf(`{"start":%d,"queries":[{"aggregator":"none","metric":"c"},{"aggregator":"sum","metric":"c","downsample":"1m-sum"},{"aggregator":"sum","metric":"c","tags":{"host":"a"}}]}`, hour)
+			query := fmt.Sprintf(`{"start":%d,"queries":[{"aggregator":"none","metric":"c"},{"aggregator":"sum",`+
+				`"metric":"c","downsample":"1m-sum"},{"aggregator":"sum","metric":"c","tags":{"host":"a"}}]}`, hour)
 			s := subscribe(w.bench, query, "")
 			s.until("a snapshot", news)
 			s.settle()
 			crooked := func(host byte, base int64, qualifier, value string) {
-				if err := w.Store.Apply(t.Context(), "tsdb", []store.Mutation{{Row: w.key(0, host, base), Family: "t", Qualifier: []byte(qualifier), Value: []byte(value)}}); err != nil {
+				err := w.Store.Apply(t.Context(), "tsdb", []store.Mutation{
+					{Row: w.key(0, host, base), Family: "t", Qualifier: []byte(qualifier), Value: []byte(value)},
+				})
+				if err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -43,7 +43,8 @@ func TestPut_fullDisk(t *testing.T) {
 	if a := b.Get("readyz"); a.Status != 503 {
 		t.Errorf("readyz: %d, %s, want 503", a.Status, a.Body)
 	}
-	if a := b.Get("api/query?start=1356998400&end=1356998500&m=sum:m"); a.Status != 200 || !strings.Contains(a.Body, `"1356998400":0}`) {
+	if a := b.Get("api/query?start=1356998400&end=1356998500&m=sum:m"); a.Status != 200 ||
+		!strings.Contains(a.Body, `"1356998400":0}`) {
 		t.Errorf("query: %d, %s", a.Status, a.Body)
 	}
 	files.free.Store(60 << 20) // a twentieth of the disk is kept back

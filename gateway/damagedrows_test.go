@@ -22,7 +22,8 @@ func damagedRow(b *bench) func(value string) {
 	tags := append(append([]byte{}, uid("tagk", "host")...), uid("tagv", "b")...)
 	key := w.schema.AppendRowKey(nil, uid("metrics", "m"), 1357002000, tags)
 	return func(value string) {
-		if err := b.Store.Apply(b.Context(), "tsdb", []store.Mutation{{Row: key, Family: "t", Qualifier: []byte{0, 0, 0, 0x10}, Value: []byte(value)}}); err != nil {
+		m := store.Mutation{Row: key, Family: "t", Qualifier: []byte{0, 0, 0, 0x10}, Value: []byte(value)}
+		if err := b.Store.Apply(b.Context(), "tsdb", []store.Mutation{m}); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -37,8 +38,12 @@ func TestFix_damagedElsewhere(t *testing.T) {
 	set := damagedRow(b)
 	set("\x04\x05")
 
-	const times, body = "start=1356998400&end=1357005599&", `{"start":1356998400,"end":1357005599,"queries":[{"aggregator":"none","metric":"m"}]}`
-	expression := `{"time":{"start":"1356998400","end":"1357005599","aggregator":"sum"},"metrics":[{"id":"a","metric":"m"}],"expressions":[{"id":"e","expr":"a * 2"}],"outputs":[{"id":"e"}]}`
+	const (
+		times = "start=1356998400&end=1357005599&"
+		body  = `{"start":1356998400,"end":1357005599,"queries":[{"aggregator":"none","metric":"m"}]}`
+	)
+	expression := `{"time":{"start":"1356998400","end":"1357005599","aggregator":"sum"},` +
+		`"metrics":[{"id":"a","metric":"m"}],"expressions":[{"id":"e","expr":"a * 2"}],"outputs":[{"id":"e"}]}`
 	answers := func(want string) {
 		t.Helper()
 		for what, a := range map[string]answer{
@@ -48,14 +53,16 @@ func TestFix_damagedElsewhere(t *testing.T) {
 			if got := a.Header.Get("Downpour-Damaged-Rows"); a.Status != 200 || got != want {
 				t.Errorf("%s: %d %.200s, %q rows left out, want %q", what, a.Status, a.Body, got, want)
 			}
-			if age := a.Header.Get("Cache-Control"); want != "" && age != "" && age != "no-cache" && age != "max-age=0" {
+			age := a.Header.Get("Cache-Control")
+			if want != "" && age != "" && age != "no-cache" && age != "max-age=0" {
 				t.Errorf("%s: %s, want that it is not kept", what, age)
 			}
 		}
 	}
 	answers("1")
 
-	if snapshot := subscribeExp(b, expression, "").read(); !strings.Contains(string(snapshot), `{"type":"snapshot"`) || !strings.Contains(string(snapshot), `"damaged":{"rows":1}`) {
+	if snapshot := subscribeExp(b, expression, "").read(); !strings.Contains(string(snapshot), `{"type":"snapshot"`) ||
+		!strings.Contains(string(snapshot), `"damaged":{"rows":1}`) {
 		t.Errorf("live expressions: %s, want a snapshot without one row", snapshot)
 	}
 	s := subscribe(b, strings.Replace(body, `"end":1357005599,`, "", 1), "")

@@ -48,18 +48,23 @@ func TestDoors_origins(t *testing.T) {
 	f(listed, "POST", put, 204, "Origin", "http://ok.example")
 	f(listed, "POST", put, 403, "Origin", "http://evil.example")
 	f(b, "DELETE", "/api/dropcaches", 403, "Origin", "http://evil.example")
-	f(b, "GET", "/ui/js/main.js", 200, "Origin", "http://evil.example") // a script of the page: no data, and it tells its user why requests fail
+	// A script of the page: no data, and it tells its user why requests fail.
+	f(b, "GET", "/ui/js/main.js", 200, "Origin", "http://evil.example")
 	f(b, "GET", "/ui/../api/dropcaches", 404, "Origin", "http://evil.example")
 	f(b, "GET", "/api/dropcaches", 403, "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "no-cors") // an image
 	f(b, "GET", suggest, 403, "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "no-cors")           // a script
-	f(b, "GET", suggest, 403, "Sec-Fetch-Site", "same-site", "Sec-Fetch-Mode", "no-cors", "Referer", "http://evil.example/x")
+	f(b, "GET", suggest, 403, "Sec-Fetch-Site", "same-site", "Sec-Fetch-Mode", "no-cors",
+		"Referer", "http://evil.example/x")
 	f(b, "GET", suggest, 200, "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate") // a link
 	f(b, "GET", suggest, 200, "Sec-Fetch-Site", "none", "Sec-Fetch-Mode", "navigate")
-	f(listed, "GET", suggest, 200, "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "no-cors", "Referer", "http://ok.example/page")
-	f(listed, "GET", suggest, 403, "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "no-cors", "Referer", "http://evil.example/page")
+	f(listed, "GET", suggest, 200, "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "no-cors",
+		"Referer", "http://ok.example/page")
+	f(listed, "GET", suggest, 403, "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "no-cors",
+		"Referer", "http://evil.example/page")
 	for b, status := range map[*bench]int{b: 403, listed: 200} { // 200 with an error object, as OpenTSDB has it
 		a := f(b, "GET", "/api/suggest?type=metrics", status, "Origin", "http://evil.example")
-		if a.Header.Get("Access-Control-Allow-Origin") != "" || !strings.Contains(a.Body, `"message":"CORS domain not allowed"`) {
+		if a.Header.Get("Access-Control-Allow-Origin") != "" ||
+			!strings.Contains(a.Body, `"message":"CORS domain not allowed"`) {
 			t.Errorf("a foreign page may read: %v %s", a.Header, a.Body)
 		}
 	}
@@ -162,7 +167,8 @@ func TestDoors_ambiguousHTTP(t *testing.T) {
 	f("GET /api/version HTTP/1.1\r\nHost: localhost\r\n\r\n", "200")
 	f("GET /api/version HTTP/1.0\r\n\r\n", "200")
 	point := `{"metric":"m","timestamp":1356998400,"value":1,"tags":{"host":"a"}}`
-	f(fmt.Sprintf("POST /api/put HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", len(point), point), "204")
+	f(fmt.Sprintf("POST /api/put HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n"+
+		"Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", len(point), point), "204")
 }
 
 // A change of the token file takes effect while the gateway runs: the old token is refused, the new
@@ -195,10 +201,16 @@ func TestDoors_tokensChange(t *testing.T) {
 func TestDoors_annotationsAllow(t *testing.T) {
 	name := gatewaytest.TokenFile(t)
 	b := open(t, func(c *gateway.Config) { c.TokenFile = name })
-	for token, want := range map[string]string{gatewaytest.ReadToken: "GET", gatewaytest.BothToken: "GET, POST, PUT, DELETE", gatewaytest.AdminToken: "GET, POST, PUT, DELETE"} {
+	for token, want := range map[string]string{
+		gatewaytest.ReadToken:  "GET",
+		gatewaytest.BothToken:  "GET, POST, PUT, DELETE",
+		gatewaytest.AdminToken: "GET, POST, PUT, DELETE",
+	} {
 		a := b.Get("/api/annotations?start_time=1356998400&end_time=1356999400", "Authorization", "Bearer "+token)
-		post := b.Do("POST", "/api/annotation", strings.NewReader(`{"startTime":1356998400,"description":"x"}`), "Authorization", "Bearer "+token)
-		if got := a.Header.Get("Allow"); a.Status != 200 || got != want || (post.Status == 200 || post.Status == 304) != strings.Contains(want, "POST") {
+		post := b.Do("POST", "/api/annotation", strings.NewReader(`{"startTime":1356998400,"description":"x"}`),
+			"Authorization", "Bearer "+token)
+		if got := a.Header.Get("Allow"); a.Status != 200 || got != want ||
+			(post.Status == 200 || post.Status == 304) != strings.Contains(want, "POST") {
 			t.Errorf("%s: %d, Allow %q, a POST %d; want Allow %q", token, a.Status, got, post.Status, want)
 		}
 	}
@@ -216,7 +228,8 @@ func TestDoors_exposed(t *testing.T) {
 	}
 	cfg := config(0)
 	cfg.TokenFile = filepath.Join(t.TempDir(), "absent")
-	if _, err := gateway.Start(t.Context(), cfg, memoryStore(t, cfg), slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "DOWNPOUR_TOKEN_FILE") {
+	if _, err := gateway.Start(t.Context(), cfg, memoryStore(t, cfg), slog.New(slog.DiscardHandler)); err == nil ||
+		!strings.Contains(err.Error(), "DOWNPOUR_TOKEN_FILE") {
 		t.Errorf("an absent token file: got %v, want an error that names DOWNPOUR_TOKEN_FILE", err)
 	}
 }

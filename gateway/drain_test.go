@@ -58,13 +58,16 @@ func TestDrain(t *testing.T) {
 	line.Next()
 
 	end()
-	eventually(t, "/readyz reports the end", func() bool { return b.Get("/readyz").Status == http.StatusServiceUnavailable })
+	eventually(t, "/readyz reports the end", func() bool {
+		return b.Get("/readyz").Status == http.StatusServiceUnavailable
+	})
 	b.Refused(b.Get("/readyz"), http.StatusServiceUnavailable, "not ready: the gateway is stopping")
 	if a := b.Get("/healthz"); a.Status != http.StatusOK {
 		t.Errorf("/healthz: %d, want 200: the process lives", a.Status)
 	}
 	late := socket()
-	if a := b.Post("/api/put", `{"metric":"m","timestamp":1356998402,"value":3,"tags":{"host":"a"}}`); a.Status != http.StatusNoContent {
+	if a := b.Post("/api/put",
+		`{"metric":"m","timestamp":1356998402,"value":3,"tags":{"host":"a"}}`); a.Status != http.StatusNoContent {
 		t.Errorf("put: %d %s", a.Status, a.Body)
 	}
 	fmt.Fprint(line, "put m 1356998403 4 host=a\nversion\n")
@@ -73,13 +76,15 @@ func TestDrain(t *testing.T) {
 	}
 	b.Put("m 1356998404 5 host=a") // on a new connection
 	a := b.Get(gatewaytest.SomeQuery)
-	if want := `{"1356998400":1,"1356998401":2,"1356998402":3,"1356998403":4,"1356998404":5}`; !strings.Contains(a.Body, want) {
+	want := `{"1356998400":1,"1356998401":2,"1356998402":3,"1356998403":4,"1356998404":5}`
+	if !strings.Contains(a.Body, want) {
 		t.Errorf("query: %d %s, want %s", a.Status, a.Body, want)
 	}
 
 	// On one connection, whose end tells the client to go elsewhere.
 	c := b.Dial()
-	fmt.Fprint(c, "GET /api/version HTTP/1.1\r\nHost: localhost\r\n\r\nGET /api/version HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	fmt.Fprint(c,
+		"GET /api/version HTTP/1.1\r\nHost: localhost\r\n\r\nGET /api/version HTTP/1.1\r\nHost: localhost\r\n\r\n")
 	if got := c.Rest(); strings.Count(got, "HTTP/1.1 200 OK") != 1 || !strings.Contains(got, "Connection: close") {
 		t.Errorf("two requests on one connection: %q, want one answer, and the end of the connection", got)
 	}
@@ -89,7 +94,8 @@ func TestDrain(t *testing.T) {
 	}
 	for _, c := range []*websocket.Conn{early, late} {
 		var closed *websocket.CloseError
-		if _, _, err := c.ReadMessage(); !errors.As(err, &closed) || closed.Code != websocket.CloseGoingAway || !strings.Contains(closed.Text, "come back") {
+		if _, _, err := c.ReadMessage(); !errors.As(err, &closed) || closed.Code != websocket.CloseGoingAway ||
+			!strings.Contains(closed.Text, "come back") {
 			t.Errorf("a socket ends with %v, want 1001 and a word to come back", err)
 		}
 	}
@@ -102,7 +108,11 @@ func TestDrain(t *testing.T) {
 // At the end running requests have as long as a query may take, and the process as long as all of its
 // steps may take. How Close waits is in TestClose_drains.
 func TestDrain_times(t *testing.T) {
-	for timeout, want := range map[time.Duration]time.Duration{time.Second: 10 * time.Second, 30 * time.Second: 35 * time.Second, 5 * time.Minute: 5*time.Minute + 5*time.Second} {
+	for timeout, want := range map[time.Duration]time.Duration{
+		time.Second:      10 * time.Second,
+		30 * time.Second: 35 * time.Second,
+		5 * time.Minute:  5*time.Minute + 5*time.Second,
+	} {
 		cfg := config(0)
 		cfg.QueryTimeout, cfg.Drain = timeout, 20*time.Second
 		if got := gateway.RequestsTimeout(cfg); got != want {

@@ -24,7 +24,8 @@ func TestExpConformance(t *testing.T) {
 	t.Parallel()
 	r := new(expRecording)
 	gatewaytest.Decode(t, "exp", r)
-	at := gatewaytest.RecordedFronts(t, &conformance.Data{Assign: r.Assign, Points: r.Points}, func() *gateway.Config { return config(0) })
+	data := &conformance.Data{Assign: r.Assign, Points: r.Points}
+	at := gatewaytest.RecordedFronts(t, data, func() *gateway.Config { return config(0) })
 	equal, byRule := 0, map[string]int{}
 	for i, q := range r.Queries {
 		for _, g := range at.Of(i) {
@@ -33,12 +34,14 @@ func TestExpConformance(t *testing.T) {
 				_, body := gatewaytest.Ask(t, q.Method, g.URL()+strings.TrimPrefix(q.Path, "/"), request)
 				return body
 			}
-			report, rule, err := recorded.Expressions(q.Body, compare.Answer{Status: q.Status, Body: q.Response}, compare.Answer{Status: status, Body: body}, allOutputs)
+			report, rule, err := recorded.Expressions(q.Body, compare.Answer{Status: q.Status, Body: q.Response},
+				compare.Answer{Status: status, Body: body}, allOutputs)
 			if rule != "" {
 				byRule[rule]++
 			}
 			if err != nil || !report.Equal() {
-				t.Errorf("%s: query %d %s: %v %s (%s)\nstatus %d, %.400s", g.How, i, q.Body, err, report, rule, status, body)
+				t.Errorf("%s: query %d %s: %v %s (%s)\nstatus %d, %.400s",
+					g.How, i, q.Body, err, report, rule, status, body)
 				continue
 			}
 			equal++

@@ -74,7 +74,8 @@ func subscribeExp(b *bench, body, more string) *expSocket {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { conn.Close() })
-	if err := conn.WriteMessage(websocket.TextMessage, []byte(`{"type":"subscribe","id":"a","exp":`+body+more+`}`)); err != nil {
+	if err := conn.WriteMessage(websocket.TextMessage,
+		[]byte(`{"type":"subscribe","id":"a","exp":`+body+more+`}`)); err != nil {
 		b.Fatal(err)
 	}
 	return &expSocket{b: b, conn: conn, body: body, groups: map[int]*expLiveGroup{}}
@@ -250,9 +251,11 @@ func (s *expSocket) settle(last *expMessage) *expMessage {
 
 // liveRatio is a request with three outputs: an expression, one that uses it, and a metric.
 func liveRatio(operator, downsampler string) string {
-	return fmt.Sprintf(`{"time":{"start":1356998400,"aggregator":"sum"%s},"filters":[{"id":"f","tags":[{"type":"wildcard","tagk":"host","filter":"*","groupBy":true}]}],
+	return fmt.Sprintf(`{"time":{"start":1356998400,"aggregator":"sum"%s},`+
+		`"filters":[{"id":"f","tags":[{"type":"wildcard","tagk":"host","filter":"*","groupBy":true}]}],
 	"metrics":[{"id":"a","metric":"m","filter":"f","fillPolicy":{"policy":"nan"}},{"id":"b","metric":"n","filter":"f"}],
-	"expressions":[{"id":"e","expr":"a / (a + b) * 100","join":{"operator":%q}},{"id":"g","expr":"e - 50"}],"outputs":[{"id":"g","alias":"x"},{"id":"e"},{"id":"a"}]}`, downsampler, operator)
+	"expressions":[{"id":"e","expr":"a / (a + b) * 100","join":{"operator":%q}},{"id":"g","expr":"e - 50"}],`+
+		`"outputs":[{"id":"g","alias":"x"},{"id":"e"},{"id":"a"}]}`, downsampler, operator)
 }
 
 // After any puts snapshot and deltas give what POST /api/query/exp answers, as JSON and as Arrow:
@@ -265,11 +268,13 @@ func TestExpLive_law(t *testing.T) {
 	for range 4 {
 		b := open(t, nil)
 		point := func() string {
-			return fmt.Sprintf("%s %d %d host=%s", pick("m", "n"), 1356998400+rng.IntN(600)*10, rng.IntN(9), pick("x", "y", "z")) + pick("", "", " dc=u")
+			return fmt.Sprintf("%s %d %d host=%s",
+				pick("m", "n"), 1356998400+rng.IntN(600)*10, rng.IntN(9), pick("x", "y", "z")) + pick("", "", " dc=u")
 		}
 		b.Put("m 1356998400 1 host=x", "n 1356998400 3 host=x")
 
-		body := liveRatio(pick("union", "intersection"), pick("", `,"downsampler":{"interval":"1m","aggregator":"avg"}`, `,"downsampler":{"interval":"90d","aggregator":"avg"}`))
+		body := liveRatio(pick("union", "intersection"), pick("", `,"downsampler":{"interval":"1m","aggregator":"avg"}`,
+			`,"downsampler":{"interval":"90d","aggregator":"avg"}`))
 		sockets := []*expSocket{subscribeExp(b, body, ""), subscribeExp(b, body, `,"format":"arrow"`)}
 		last := make([]*expMessage, len(sockets))
 		for range 8 {
@@ -286,7 +291,8 @@ func TestExpLive_law(t *testing.T) {
 		for i, s := range sockets {
 			s.settle(last[i])
 		}
-		if metrics := b.Get("/metrics").Body; !strings.Contains(metrics, "\ndownpour_live_queries 1\n") || !strings.Contains(metrics, "\ndownpour_live_subscribers 2\n") {
+		if metrics := b.Get("/metrics").Body; !strings.Contains(metrics, "\ndownpour_live_queries 1\n") ||
+			!strings.Contains(metrics, "\ndownpour_live_subscribers 2\n") {
 			t.Error("equal requests do not share an evaluator")
 		}
 	}
@@ -307,7 +313,8 @@ func TestExpLive_memory(t *testing.T) {
 	for i := range 60 {
 		expressions = append(expressions, fmt.Sprintf(`{"id":"e%d","expr":"a + %dd"}`, i, i))
 	}
-	s := subscribeExp(b, `{"time":{"start":1356998400,"aggregator":"sum"},"metrics":[{"id":"a","metric":"m"}],"expressions":[`+strings.Join(expressions, ",")+`]}`, "")
+	s := subscribeExp(b, `{"time":{"start":1356998400,"aggregator":"sum"},"metrics":[{"id":"a","metric":"m"}],`+
+		`"expressions":[`+strings.Join(expressions, ",")+`]}`, "")
 	if m := s.next(); m.Type != "error" || m.Error.Code != 413 {
 		t.Errorf("got a %s, %+v; want 413", m.Type, m.Error)
 	}

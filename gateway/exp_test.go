@@ -21,7 +21,8 @@ const percent = `{"time":{"start":1356998400,"end":1356998520,"aggregator":"sum"
 func withPercent(t *testing.T, change func(*gateway.Config)) *bench {
 	t.Helper()
 	b := open(t, change)
-	b.Put("m 1356998400 1 host=x", "m 1356998460 2 host=x", "m 1356998400 3 host=y", "n 1356998400 4 host=x", "n 1356998460 4 host=x", "n 1356998400 6 host=y", "n 1356998520 5 host=y")
+	b.Put("m 1356998400 1 host=x", "m 1356998460 2 host=x", "m 1356998400 3 host=y", "n 1356998400 4 host=x",
+		"n 1356998460 4 host=x", "n 1356998400 6 host=y", "n 1356998520 5 host=y")
 	return b
 }
 
@@ -60,8 +61,10 @@ func TestExp_arrow(t *testing.T) {
 		t.Errorf("-want +got\n%s", d)
 	}
 
-	b.Refused(b.Post("/api/query/exp?compression=brotli", percent, "Accept", batch.StreamMediaType), 400, "brotli, want lz4 or zstd")
-	if a := b.Post("/api/query/exp", percent, "Accept", batch.StreamMediaType, "If-None-Match", a.Header.Get("ETag")); a.Status != 304 {
+	b.Refused(b.Post("/api/query/exp?compression=brotli", percent, "Accept", batch.StreamMediaType), 400,
+		"brotli, want lz4 or zstd")
+	if a := b.Post("/api/query/exp", percent, "Accept", batch.StreamMediaType,
+		"If-None-Match", a.Header.Get("ETag")); a.Status != 304 {
 		t.Errorf("with its tag: %d %s", a.Status, a.Body)
 	}
 }
@@ -74,7 +77,8 @@ func TestExp_memory(t *testing.T) {
 	}
 	b.Settled()
 
-	nested := strings.Replace(percent, `"expr":"100 * a / b"`, fmt.Sprintf(`"expr":%q`, strings.Repeat("(", 100)+"a"), 1)
+	nested := strings.Replace(percent, `"expr":"100 * a / b"`,
+		fmt.Sprintf(`"expr":%q`, strings.Repeat("(", 100)+"a"), 1)
 	b.Refused(b.Post("/api/query/exp", nested), 400, "nested deeper than 64")
 	b.Settled()
 }

@@ -16,7 +16,8 @@ import (
 // the server cannot tell it from one that has left. It may still read, and gets 503 or a cut
 // connection.
 func TestHalfClosed_noSuccess(t *testing.T) {
-	names := func(b *bench) (waits func() bool) { // a name is resolved for all requests that wait for it, and outlives each of them
+	// A name is resolved for all requests that wait for it, and outlives each of them.
+	names := func(b *bench) (waits func() bool) {
 		release := make(chan struct{})
 		t.Cleanup(func() { close(release) }) // before the gateway ends
 		var waiting atomic.Bool
@@ -57,8 +58,10 @@ func TestHalfClosed_noSuccess(t *testing.T) {
 	}
 	point := `{"metric":"m","timestamp":1356998400,"value":1,"tags":{"host":"a"}}`
 	for _, flags := range []string{"", "?details"} {
-		f(names, fmt.Sprintf("POST /api/put%s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", flags, len(point), point))
+		f(names, fmt.Sprintf("POST /api/put%s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s",
+			flags, len(point), point))
 	}
 	f(rows, "GET "+gatewaytest.SomeQuery+" HTTP/1.1\r\nHost: localhost\r\n\r\n")
-	f(rows, "GET "+gatewaytest.SomeQuery+" HTTP/1.1\r\nHost: localhost\r\nAccept: application/vnd.apache.arrow.stream\r\n\r\n")
+	f(rows, "GET "+gatewaytest.SomeQuery+
+		" HTTP/1.1\r\nHost: localhost\r\nAccept: application/vnd.apache.arrow.stream\r\n\r\n")
 }

@@ -94,7 +94,11 @@ func TestHistogramConformance(t *testing.T) {
 
 // recorded compares answers with recorded ones.
 var recorded = compare.Comparer{MessageStart: true, Permits: []compare.Permit{
-	{Path: compare.Path{"error", "details"}, Kinds: []compare.Kind{compare.Extra, compare.Value}, Reason: "details are the message again, where there are any"},
+	{
+		Path:   compare.Path{"error", "details"},
+		Kinds:  []compare.Kind{compare.Extra, compare.Value},
+		Reason: "details are the message again, where there are any",
+	},
 	{Path: compare.Path{"error", "cut"}, Kinds: []compare.Kind{compare.Missing}, Reason: "a mark of the recording"},
 }}
 
@@ -104,7 +108,8 @@ func checkStep(t *testing.T, i int, s histogramStep, g *gateway.Server) {
 	status, body := gatewaytest.Ask(t, s.Method, g.URL()+strings.TrimPrefix(s.Path, "/"), s.Body)
 	if want, ok := refusedHistograms[i]; ok {
 		var got struct{ Errors []struct{ Error string } }
-		if err := json.Unmarshal(body, &got); err != nil || status != http.StatusBadRequest || s.Status != http.StatusOK || len(got.Errors) != 1 || got.Errors[0].Error != want {
+		if err := json.Unmarshal(body, &got); err != nil || status != http.StatusBadRequest ||
+			s.Status != http.StatusOK || len(got.Errors) != 1 || got.Errors[0].Error != want {
 			t.Errorf("step %d: %d %s, want the error %q where OpenTSDB answers %d", i, status, body, want, s.Status)
 		}
 		return
@@ -116,12 +121,14 @@ func checkStep(t *testing.T, i int, s histogramStep, g *gateway.Server) {
 		return
 	}
 
-	report, err := recorded.Answers(compare.Answer{Status: s.Status, Body: s.Response}, compare.Answer{Status: status, Body: body})
+	report, err := recorded.Answers(compare.Answer{Status: s.Status, Body: s.Response},
+		compare.Answer{Status: status, Body: body})
 	if err != nil {
 		t.Fatalf("step %d: %v: %.200s", i, err, body)
 	}
 	if !report.Equal() {
-		t.Errorf("step %d %.300s: %d differences, the first: %s (status %d, %.300s)", i, s.Body, len(report.Differences), report.Differences[0], status, body)
+		t.Errorf("step %d %.300s: %d differences, the first: %s (status %d, %.300s)",
+			i, s.Body, len(report.Differences), report.Differences[0], status, body)
 	}
 }
 
@@ -214,13 +221,15 @@ func replayHistograms(t *testing.T, again string, queries []conformance.Query, a
 		}
 		for _, g := range at.Of(i) {
 			status, body := gatewaytest.Ask(t, q.Method, g.URL()+strings.TrimPrefix(q.Path, "/"), q.Body)
-			report, err := recorded.Answers(compare.Answer{Status: q.Status, Body: q.Response}, compare.Answer{Status: status, Body: body})
+			report, err := recorded.Answers(compare.Answer{Status: q.Status, Body: q.Response},
+				compare.Answer{Status: status, Body: body})
 			if err != nil {
 				t.Fatalf("%s %s: query %d: %v: %.200s", g.How, again, i, err, body)
 			}
 			if !report.Equal() {
 				t.Errorf("%s %s: query %d %s %s %s: %d differences, the first: %s (status %d, %.150s)",
-					g.How, again, i, q.Method, q.Path, q.Body, len(report.Differences), report.Differences[0], status, body)
+					g.How, again, i, q.Method, q.Path, q.Body, len(report.Differences), report.Differences[0],
+					status, body)
 			}
 		}
 	}

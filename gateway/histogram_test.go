@@ -31,7 +31,8 @@ func openHistograms(t *testing.T, change func(*gateway.Config)) *bench {
 // putHistogram puts one histogram of metric m; rest is its value in JSON, as "buckets":{…}.
 func putHistogram(b *bench, time int, host, rest string) answer {
 	b.Helper()
-	return b.Post("api/histogram?details", fmt.Sprintf(`{"metric":"m","timestamp":%d,"tags":{"host":%q},%s}`, time, host, rest))
+	return b.Post("api/histogram?details",
+		fmt.Sprintf(`{"metric":"m","timestamp":%d,"tags":{"host":%q},%s}`, time, host, rest))
 }
 
 // mustPut puts a histogram with these buckets and fails the test if it is refused.
@@ -71,7 +72,8 @@ func TestHistogram_refused(t *testing.T) {
 			Success, Failed int
 			Errors          []struct{ Error string }
 		}
-		if err := json.Unmarshal([]byte(a.Body), &got); err != nil || a.Status != http.StatusBadRequest || got.Success != 0 || got.Failed != 1 || len(got.Errors) != 1 {
+		if err := json.Unmarshal([]byte(a.Body), &got); err != nil || a.Status != http.StatusBadRequest ||
+			got.Success != 0 || got.Failed != 1 || len(got.Errors) != 1 {
 			t.Errorf("%.100s: %d %.300s: %v", rest, a.Status, a.Body, err)
 		} else if diff := cmp.Diff(want, got.Errors[0].Error); diff != "" {
 			t.Errorf("%.100s: want -, got +: %s", rest, diff)
@@ -80,10 +82,13 @@ func TestHistogram_refused(t *testing.T) {
 	binary := func(h encoding.Histogram) string {
 		return fmt.Sprintf(`"id":42,"value":%q`, base64.StdEncoding.EncodeToString(encoding.AppendHistogram(nil, &h)))
 	}
-	f(binary(encoding.NewHistogram([]encoding.HistogramBucket{{Lower: 0, Upper: 1, Count: -5}}, 0, 0)), "Invalid bucket 0,1: got the count -5, want at least 0")
-	f(binary(encoding.NewHistogram([]encoding.HistogramBucket{{Lower: 3, Upper: 1, Count: 5}}, 0, 0)), "Invalid bucket 3,1: want the lower bound not above the upper one")
+	f(binary(encoding.NewHistogram([]encoding.HistogramBucket{{Lower: 0, Upper: 1, Count: -5}}, 0, 0)),
+		"Invalid bucket 0,1: got the count -5, want at least 0")
+	f(binary(encoding.NewHistogram([]encoding.HistogramBucket{{Lower: 3, Upper: 1, Count: 5}}, 0, 0)),
+		"Invalid bucket 3,1: want the lower bound not above the upper one")
 	f(`"id":42,"value":"f/8AAAAAAAA="`, "encoding: histogram of 8 bytes is said to have 32767 buckets, want at most 0")
-	f(`"id":42,"value":"AAIAAAAAP4AAAAU/gAAAQAA"`, "encoding: histogram of 15 bytes is said to have 2 buckets, want at most 1")
+	f(`"id":42,"value":"AAIAAAAAP4AAAAU/gAAAQAA"`,
+		"encoding: histogram of 15 bytes is said to have 2 buckets, want at most 1")
 
 	// More buckets than a cell can have.
 	many := strings.Builder{}
@@ -100,7 +105,8 @@ func TestHistogram_besideRollups(t *testing.T) {
 	b.Rollups("10m-sum m 1356998400 42 host=a")
 	mustPut(b, 1356998400, "a", `{"0,1":1}`)
 	mustPut(b, 1356998430, "a", `{"0,1":2}`)
-	if diff := cmp.Diff([]string{"m_pct_50.0 [[400,0.5]]"}, histogramLines(b, "m=sum:10m-sum:percentiles[50]:m")); diff != "" {
+	got := histogramLines(b, "m=sum:10m-sum:percentiles[50]:m")
+	if diff := cmp.Diff([]string{"m_pct_50.0 [[400,0.5]]"}, got); diff != "" {
 		t.Errorf("want -, got +: %s", diff)
 	}
 	if diff := cmp.Diff([]string{"m [[400,42.0]]"}, histogramLines(b, "m=sum:10m-sum:m")); diff != "" {
@@ -136,7 +142,8 @@ func TestHistogram_setting(t *testing.T) {
 		t.Helper()
 		c := config(0)
 		c.Histograms = text
-		if err := c.Validate(); err == nil || !strings.Contains(err.Error(), "DOWNPOUR_HISTOGRAMS") || !strings.Contains(err.Error(), want) {
+		err := c.Validate()
+		if err == nil || !strings.Contains(err.Error(), "DOWNPOUR_HISTOGRAMS") || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)
 		}
 	}
@@ -167,7 +174,9 @@ func TestHistogram_arrow(t *testing.T) {
 	for r.Next() {
 		rec := r.Record()
 		column := func(name string) int { return r.Schema().FieldIndices(name)[0] }
-		metric, values, ints := rec.Column(column("metric")), rec.Column(column("value")).(*array.Float64), rec.Column(column("value_int")).(*array.Int64)
+		metric := rec.Column(column("metric"))
+		values := rec.Column(column("value")).(*array.Float64)
+		ints := rec.Column(column("value_int")).(*array.Int64)
 		for i := range int(rec.NumRows()) {
 			whole := "null"
 			if ints.IsValid(i) {
@@ -176,8 +185,8 @@ func TestHistogram_arrow(t *testing.T) {
 			got = append(got, fmt.Sprintf("%s %v %s", metric.ValueStr(i), values.Value(i), whole))
 		}
 	}
-	want := []string{"m_pct_50.0 1.5 null", "m_pct_50.0 0.5 null", "m_UNDERFLOW 0 0", "m_UNDERFLOW 0 0", "m_0.0_1.0 1 1", "m_0.0_1.0 2 2",
-		"m_1.0_2.0 9 9", "m_1.0_2.0 0 0", "m_OVERFLOW 0 0", "m_OVERFLOW 0 0"}
+	want := []string{"m_pct_50.0 1.5 null", "m_pct_50.0 0.5 null", "m_UNDERFLOW 0 0", "m_UNDERFLOW 0 0",
+		"m_0.0_1.0 1 1", "m_0.0_1.0 2 2", "m_1.0_2.0 9 9", "m_1.0_2.0 0 0", "m_OVERFLOW 0 0", "m_OVERFLOW 0 0"}
 	if diff := cmp.Diff(want, got); diff != "" || r.Err() != nil {
 		t.Errorf("%v, want -, got +: %s", r.Err(), diff)
 	}
@@ -194,8 +203,10 @@ func TestHistogram_limits(t *testing.T) {
 	mustPut(b, 1356998400, "b", "{"+strings.TrimSuffix(many.String(), ",")+"}")
 
 	const query = "api/query?start=1356998400&end=1356998700&m=sum:"
-	b.Refused(b.Get(query+"percentiles["+strings.Repeat("1,", 1000)+"1]:m"), http.StatusBadRequest, "Too many percentiles in one sub query: 1001, at most 1000")
-	b.Refused(b.Get(query+"percentiles["+strings.Repeat("1,", 50)+"1]:m"), http.StatusRequestEntityTooLarge, "the answer has")
+	b.Refused(b.Get(query+"percentiles["+strings.Repeat("1,", 1000)+"1]:m"), http.StatusBadRequest,
+		"Too many percentiles in one sub query: 1001, at most 1000")
+	b.Refused(b.Get(query+"percentiles["+strings.Repeat("1,", 50)+"1]:m"), http.StatusRequestEntityTooLarge,
+		"the answer has")
 	b.Refused(b.Get(query+"show-histogram-buckets:m"), http.StatusRequestEntityTooLarge, "the answer has")
 	b.Refused(b.Get(query+"percentiles[NaN]:m"), http.StatusBadRequest, "Invalid percentile parameters: NaN")
 

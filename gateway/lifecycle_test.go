@@ -66,7 +66,8 @@ func TestStart_noHBase(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		_, err := gateway.Start(ctx, cfg, st, slog.New(slog.DiscardHandler))
-		if err == nil || !strings.Contains(err.Error(), "DOWNPOUR_STORE=hbase:"+address) || strings.Contains(err.Error(), "\n") {
+		if err == nil || !strings.Contains(err.Error(), "DOWNPOUR_STORE=hbase:"+address) ||
+			strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v; want one line that names DOWNPOUR_STORE", address, err)
 		}
 	}
@@ -120,7 +121,8 @@ func TestHealth(t *testing.T) {
 
 	c := b.Dial()
 	fmt.Fprintln(c, "stats")
-	if got := c.Rest(); !strings.Contains(got, "downpour.put.points.total ") || !strings.Contains(got, " 1 outcome=stored host=") {
+	got := c.Rest()
+	if !strings.Contains(got, "downpour.put.points.total ") || !strings.Contains(got, " 1 outcome=stored host=") {
 		t.Errorf("stats: %q", got)
 	}
 }
@@ -140,7 +142,8 @@ func TestClose_drains(t *testing.T) {
 		faultstore.Rule{Op: faultstore.Next, Table: "tsdb", Delay: 200 * time.Millisecond})
 	posted, queried, lines := make(chan answer), make(chan answer), make(chan string)
 	go func() {
-		a, _ := b.Try(t.Context(), http.MethodPost, "/api/put", strings.NewReader(`{"metric":"m","timestamp":1356998401,"value":2,"tags":{"host":"a"}}`))
+		a, _ := b.Try(t.Context(), http.MethodPost, "/api/put",
+			strings.NewReader(`{"metric":"m","timestamp":1356998401,"value":2,"tags":{"host":"a"}}`))
 		posted <- a
 	}()
 	go func() {
@@ -168,7 +171,8 @@ func TestClose_drains(t *testing.T) {
 	}
 	st.Set()
 	again := serve(t, cfg, st)
-	if a := again.Get(gatewaytest.SomeQuery); !strings.Contains(a.Body, `{"1356998400":1,"1356998401":2,"1356998402":3}`) {
+	want := `{"1356998400":1,"1356998401":2,"1356998402":3}`
+	if a := again.Get(gatewaytest.SomeQuery); !strings.Contains(a.Body, want) {
 		t.Errorf("afterwards: %d %s", a.Status, a.Body)
 	}
 }
@@ -186,8 +190,11 @@ func TestConfig(t *testing.T) {
 	cfg.Pushdown = []string{"region-host"}
 	cfg.AllowOrigins, cfg.AllowHosts, cfg.LimitConnections = []string{"localhost"}, []string{"metrics.example:4242"}, -1
 	err := cfg.Validate()
-	for _, name := range []string{"DOWNPOUR_AUTO_METRICS", "DOWNPOUR_PUT_CELLS", "DOWNPOUR_QUERY_TIMEOUT", "DOWNPOUR_LISTEN", `DOWNPOUR_PUSHDOWN: got "region-host"`,
-		`DOWNPOUR_ALLOW_ORIGINS: got "localhost", want * or an origin`, `DOWNPOUR_ALLOW_HOSTS: got "metrics.example:4242", want the name of a host`, "DOWNPOUR_LIMIT_CONNECTIONS: got -1"} {
+	for _, name := range []string{"DOWNPOUR_AUTO_METRICS", "DOWNPOUR_PUT_CELLS", "DOWNPOUR_QUERY_TIMEOUT",
+		"DOWNPOUR_LISTEN", `DOWNPOUR_PUSHDOWN: got "region-host"`,
+		`DOWNPOUR_ALLOW_ORIGINS: got "localhost", want * or an origin`,
+		`DOWNPOUR_ALLOW_HOSTS: got "metrics.example:4242", want the name of a host`,
+		"DOWNPOUR_LIMIT_CONNECTIONS: got -1"} {
 		if err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%v does not name %s", err, name)
 		}
@@ -216,7 +223,10 @@ func TestStart_lists(t *testing.T) {
 	if err := g.Close(); err != nil {
 		t.Error(err)
 	}
-	for _, words := range []string{"variable=DOWNPOUR_PUSHDOWN", "region-host", `4280/\\x00`, "variable=DOWNPOUR_ALLOW_ORIGINS", "localhost"} {
+	for _, words := range []string{
+		"variable=DOWNPOUR_PUSHDOWN", "region-host", `4280/\\x00`, "variable=DOWNPOUR_ALLOW_ORIGINS",
+		"localhost",
+	} {
 		if !strings.Contains(log.String(), words) {
 			t.Errorf("%s is not in the log: %s", words, &log)
 		}

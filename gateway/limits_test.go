@@ -41,7 +41,18 @@ func TestLimits_defaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := gateway.LimitConfig{LimitPoints: 1e9, LimitBytes: 16 << 30, LimitMemory: 1 << 30, LimitName: 1024, LimitQueries: 64, LimitJSON: 1e6, LimitArrow: 1e8, HeavyQueries: -1, HeavyPoints: 1e7, LimitConnections: 4096}
+	want := gateway.LimitConfig{
+		LimitPoints:      1e9,
+		LimitBytes:       16 << 30,
+		LimitMemory:      1 << 30,
+		LimitName:        1024,
+		LimitQueries:     64,
+		LimitJSON:        1e6,
+		LimitArrow:       1e8,
+		HeavyQueries:     -1,
+		HeavyPoints:      1e7,
+		LimitConnections: 4096,
+	}
 	if diff := cmp.Diff(want, cfg.LimitConfig); diff != "" || cfg.QueryTimeout != 30*time.Second {
 		t.Errorf("timeout %s, want 30s; limits, want -, got +: %s", cfg.QueryTimeout, diff)
 	}
@@ -58,7 +69,9 @@ func TestLimits_scanEnds(t *testing.T) {
 // peer runs a pushdown server on a store, with so many slots for parts, and returns its address.
 func peer(t *testing.T, st store.Reader, parts int) string {
 	t.Helper()
-	s, err := server.NewServer(server.Config{Program: "test", Table: "tsdb", Schema: encoding.DefaultSchema(), Parts: parts}, st)
+	s, err := server.NewServer(
+		server.Config{Program: "test", Table: "tsdb", Schema: encoding.DefaultSchema(), Parts: parts}, st,
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +124,9 @@ func TestFairness(t *testing.T) {
 				done <- a
 			}()
 		}
-		eventually(t, name+": heavy queries run", func() bool { return strings.Count(b.Get("/api/stats/query").Body, `"elapsed"`) == cap(done) })
+		eventually(t, name+": heavy queries run", func() bool {
+			return strings.Count(b.Get("/api/stats/query").Body, `"elapsed"`) == cap(done)
+		})
 		ctx, cancel := context.WithTimeout(t.Context(), gatewaytest.Patience)
 		a, err := b.Try(ctx, "GET", "/api/query?start=1356998400&end=1357084800&m=sum:sys.few", nil)
 		cancel()
@@ -156,7 +171,9 @@ func TestFairness_heavyWait(t *testing.T) {
 	eventually(t, "the first heavy query is stuck", func() bool { return stuck.Load() == 1 })
 	b.Store.After.Store(nil)
 	second := ask(t.Context())
-	eventually(t, "the second one runs", func() bool { return strings.Count(b.Get("/api/stats/query").Body, `"elapsed"`) == 2 })
+	eventually(t, "the second one runs", func() bool {
+		return strings.Count(b.Get("/api/stats/query").Body, `"elapsed"`) == 2
+	})
 	if a := b.Get("/api/query?start=1356998400&end=1357084800&m=sum:sys.few"); a.Status != 200 {
 		t.Errorf("a light query next to them: %d %s", a.Status, a.Body)
 	}
@@ -174,12 +191,16 @@ func TestFairness_heavyWait(t *testing.T) {
 
 // A heavy query holds its slot while it reads the store, not while its client reads the answer.
 func TestFairness_slowReader(t *testing.T) {
-	for name, accept := range map[string]string{"JSON": "application/json", "Arrow": "application/vnd.apache.arrow.stream"} {
+	for name, accept := range map[string]string{
+		"JSON":  "application/json",
+		"Arrow": "application/vnd.apache.arrow.stream",
+	} {
 		t.Run(name, func(t *testing.T) {
 			b := open(t, func(c *gateway.Config) { c.HeavyQueries, c.HeavyPoints = 1, 50 })
 			b.PutHundred()
 			c := b.Dial()
-			fmt.Fprintf(c, "GET /api/query?start=1356998400&end=1358198399&ms&m=sum:1s-sum-zero:m HTTP/1.1\r\nHost: localhost\r\nAccept: %s\r\n\r\n", accept)
+			fmt.Fprintf(c, "GET /api/query?start=1356998400&end=1358198399&ms&m=sum:1s-sum-zero:m HTTP/1.1\r\n"+
+				"Host: localhost\r\nAccept: %s\r\n\r\n", accept)
 			if head := c.Next(); !strings.Contains(head, "200 OK") { // the rest, 19 MB or more, is not read
 				t.Fatal(head)
 			}

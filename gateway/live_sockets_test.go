@@ -43,7 +43,11 @@ type seen struct {
 func newCrowd(tb testing.TB, sockets, plans int) *crowd {
 	tb.Helper()
 	cfg := config(0)
-	st, err := pebble.Open("db", pebble.Options{FS: vfs.NewMem(), Grouping: encoding.DefaultSchema().RowHours(), Logger: slog.New(slog.DiscardHandler)})
+	st, err := pebble.Open("db", pebble.Options{
+		FS:       vfs.NewMem(),
+		Grouping: encoding.DefaultSchema().RowHours(),
+		Logger:   slog.New(slog.DiscardHandler),
+	})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -91,7 +95,8 @@ func (c *crowd) readers(sockets, plan int) (n int) {
 func (c *crowd) fill() {
 	var points []string
 	for i := range 20_000 {
-		points = append(points, fmt.Sprintf(`{"metric":"long","timestamp":%d,"value":%d,"tags":{"host":"a"}}`, (c.start-20)*1000+int64(i), i))
+		points = append(points, fmt.Sprintf(`{"metric":"long","timestamp":%d,"value":%d,"tags":{"host":"a"}}`,
+			(c.start-20)*1000+int64(i), i))
 		if len(points) == 2000 {
 			c.put(points)
 			points = nil
@@ -118,7 +123,8 @@ func (c *crowd) round(n int) time.Time {
 	c.Helper()
 	var points []string
 	for p := range c.plans {
-		points = append(points, fmt.Sprintf(`{"metric":"plan%d","timestamp":%d,"value":%d,"tags":{"host":"a"}}`, p, c.start+int64(n), n))
+		points = append(points, fmt.Sprintf(`{"metric":"plan%d","timestamp":%d,"value":%d,"tags":{"host":"a"}}`,
+			p, c.start+int64(n), n))
 	}
 	began := time.Now()
 	c.put(points)
@@ -146,7 +152,8 @@ func (c *crowd) join(i int) {
 	c.conns = append(c.conns, conn)
 	if stalled {
 		for id := range 8 {
-			c.subscribe(conn, id, `"start":"2h-ago","msResolution":true,"queries":[{"aggregator":"sum","metric":"long"}]`)
+			c.subscribe(conn, id,
+				`"start":"2h-ago","msResolution":true,"queries":[{"aggregator":"sum","metric":"long"}]`)
 		}
 		c.subscribe(conn, 9, c.plan(i%c.plans))
 		return
@@ -161,7 +168,9 @@ func (c *crowd) plan(p int) string {
 
 func (c *crowd) subscribe(conn *websocket.Conn, id int, query string) {
 	c.Helper()
-	if err := conn.WriteMessage(websocket.TextMessage, fmt.Appendf(nil, `{"type":"subscribe","id":"%d","query":{%s}}`, id, query)); err != nil {
+	err := conn.WriteMessage(websocket.TextMessage,
+		fmt.Appendf(nil, `{"type":"subscribe","id":"%d","query":{%s}}`, id, query))
+	if err != nil {
 		c.Fatal(err)
 	}
 }

@@ -68,7 +68,8 @@ func subscribe(b *bench, query, resume string) *socket {
 	if resume != "" {
 		resume = `,"resume":` + resume
 	}
-	if err := conn.WriteMessage(websocket.TextMessage, []byte(`{"type":"subscribe","id":"a","query":`+query+resume+`}`)); err != nil {
+	if err := conn.WriteMessage(websocket.TextMessage,
+		[]byte(`{"type":"subscribe","id":"a","query":`+query+resume+`}`)); err != nil {
 		b.Fatal(err)
 	}
 	return &socket{b: b, conn: conn, query: query, groups: map[int]*liveGroup{}}
@@ -215,7 +216,8 @@ func (s *socket) settle() {
 // The gateway serves the page.
 func TestPage(t *testing.T) {
 	b := open(t, nil)
-	if a := b.Get("/"); a.Status != 200 || !strings.Contains(a.Body, "<html") && !strings.Contains(a.Body, "<!doctype") {
+	a := b.Get("/")
+	if a.Status != 200 || !strings.Contains(a.Body, "<html") && !strings.Contains(a.Body, "<!doctype") {
 		t.Errorf("got %d %.100s, want a page of HTML", a.Status, a.Body)
 	}
 }

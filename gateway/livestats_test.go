@@ -21,7 +21,10 @@ func TestLive_counts(t *testing.T) {
 		s.next()
 	}
 	metrics := b.Get("/metrics").Body
-	for _, want := range []string{"queries 1", "subscribers 1", "whole_total 0", "loads_total 1", "rows_changed_total 2", "rows_read_total 1", "merged_total 0"} {
+	for _, want := range []string{
+		"queries 1", "subscribers 1", "whole_total 0", "loads_total 1", "rows_changed_total 2",
+		"rows_read_total 1", "merged_total 0",
+	} {
 		if !strings.Contains(metrics, "\ndownpour_live_"+want+"\n") {
 			t.Errorf("/metrics lacks downpour_live_%s", want)
 		}

@@ -41,7 +41,10 @@ func TestSlowQuery(t *testing.T) {
 			t.Fatalf("%s: %d %s", path, a.Status, a.Body)
 		}
 		line := slow.LogLine(fmt.Sprint("request=asked-", len(path)))
-		for _, want := range []string{"a query was slow took=", "status=200", "client=127.0.0.1", asked, "rows=", "plan=scan tsdb metric 000001 rows ["} {
+		for _, want := range []string{
+			"a query was slow took=", "status=200", "client=127.0.0.1", asked, "rows=",
+			"plan=scan tsdb metric 000001 rows [",
+		} {
 			if !strings.Contains(line, want) {
 				t.Errorf("%s: no %q in the line %s", path, want, line)
 			}
@@ -50,7 +53,8 @@ func TestSlowQuery(t *testing.T) {
 
 	slow.Store.Set(faultstore.Rule{Op: faultstore.Scan, Table: "tsdb", Err: store.ErrNoTable, Delay: time.Millisecond})
 	slow.Get("/api/query?start=1356998400&end=1356998500&m=avg:m", "X-Request-Id", "failed")
-	if line := slow.LogLine("a query was slow"); !strings.Contains(line, "request=failed") || !strings.Contains(line, " err=") || !strings.Contains(line, "plan=scan tsdb metric 000001 rows [") {
+	if line := slow.LogLine("a query was slow"); !strings.Contains(line, "request=failed") ||
+		!strings.Contains(line, " err=") || !strings.Contains(line, "plan=scan tsdb metric 000001 rows [") {
 		t.Errorf("got the line %s, want that of the query that failed, with its plan", line)
 	}
 
@@ -111,25 +115,34 @@ func TestAudit(t *testing.T) {
 	fmt.Fprintf(c, "auth %s\nput m 1356998400 1 host=a\ndropcaches\n", gatewaytest.AdminToken)
 	c.Rest()
 	b.LogLine("an administrative request command=dropcaches token=line 3 client=127.0.0.1", admin...)
-	if line := b.LogLine("an administrative request ended command=dropcaches token=line 3", admin...); !strings.Contains(line, "outcome=Caches dropped.") {
+	line := b.LogLine("an administrative request ended command=dropcaches token=line 3", admin...)
+	if !strings.Contains(line, "outcome=Caches dropped.") {
 		t.Errorf("got the line %s, want the answer", line)
 	}
 
 	for i, k := range []struct{ method, path, want, outcome string }{
 		{"GET", "/api/dropcaches", "method=GET path=/api/dropcaches parameters=", "200"},
-		{"DELETE", "/api/query?start=1356998400&end=1356998401&m=sum:m", "method=DELETE path=/api/query parameters=start=1356998400&end=1356998401&m=sum:m", "200"},
-		{"GET", "/api/query?start=1356998400&end=1356998401&m=sum:m&method_override=delete", "method=DELETE path=/api/query", "200"},
+		{
+			"DELETE", "/api/query?start=1356998400&end=1356998401&m=sum:m",
+			"method=DELETE path=/api/query parameters=start=1356998400&end=1356998401&m=sum:m", "200",
+		},
+		{
+			"GET", "/api/query?start=1356998400&end=1356998401&m=sum:m&method_override=delete",
+			"method=DELETE path=/api/query", "200",
+		},
 		{"GET", "/api/uid/rename?metric=m&name=n", "method=GET path=/api/uid/rename parameters=metric=m&name=n", "200"},
 		{"DELETE", "/api/annotation?start_time=1356998400", "method=DELETE path=/api/annotation", "204"},
 	} {
 		id := fmt.Sprint("audited-", i)
 		b.Do(k.method, k.path, strings.NewReader(""), append(admin, "X-Request-Id", id)...)
-		if line := b.LogLine("an administrative request "+k.want, admin...); !strings.Contains(line, "token=line 3") || !strings.Contains(line, "request="+id) {
+		if line := b.LogLine("an administrative request "+k.want, admin...); !strings.Contains(line, "token=line 3") ||
+			!strings.Contains(line, "request="+id) {
 			t.Errorf("%s %s: got the line %s, want the token's name and the request's id", k.method, k.path, line)
 			continue // the line of its end would be awaited in vain
 		}
 		// Its client may have the answer before the line is there.
-		ended := regexp.MustCompile("an administrative request ended " + regexp.QuoteMeta(k.want) + ".* token=line 3 .* request=" + id + " outcome=(.*)")
+		ended := regexp.MustCompile("an administrative request ended " + regexp.QuoteMeta(k.want) +
+			".* token=line 3 .* request=" + id + " outcome=(.*)")
 		var outcome []string
 		eventually(t, "the line of its end", func() bool {
 			outcome = ended.FindStringSubmatch(b.Get("/logs", admin...).Body)
@@ -144,7 +157,9 @@ func TestAudit(t *testing.T) {
 	b.Get("/api/query?start=1356998400&end=1356998401&m=sum:n", admin...)
 	b.Get("/api/config", admin...)
 	b.Get("/logs", admin...)
-	b.Do("DELETE", "/api/query?start=1356998400&end=1356998401&m=sum:n", nil, "Authorization", "Bearer "+gatewaytest.ReadToken) // refused
+	// This one is refused.
+	b.Do("DELETE", "/api/query?start=1356998400&end=1356998401&m=sum:n", nil,
+		"Authorization", "Bearer "+gatewaytest.ReadToken)
 	log := b.Get("/logs", admin...).Body
 	if n := strings.Count(log, "an administrative request"); n != before {
 		t.Errorf("%d lines after requests that change nothing, want %d", n, before)
@@ -170,7 +185,8 @@ func TestAudit_hostile(t *testing.T) {
 		guard.AuditEnd(r, "200")
 	}
 	for _, out := range []string{text.String(), lines.String()} {
-		if strings.Count(out, "\n") != 2 || !strings.HasSuffix(out, "\n") || strings.ContainsAny(out, "\x1b\r\x00") || strings.Contains(out, "\x9b") || len(out) > 16_000 {
+		if strings.Count(out, "\n") != 2 || !strings.HasSuffix(out, "\n") || strings.ContainsAny(out, "\x1b\r\x00") ||
+			strings.Contains(out, "\x9b") || len(out) > 16_000 {
 			t.Errorf("got %q, want two lines without codes", out)
 		}
 		if strings.Count(out, "forged") != 4 || strings.Count(out, "no region") != 1 {

@@ -51,7 +51,8 @@ func TestMemory_twoPoints(t *testing.T) {
 		b.Settled()
 
 		// A range that fits is answered.
-		if a := b.Get("/api/query?start=1699996400&end=1700000000&m=sum:40s-avg-zero:two"); a.Status != 200 || strings.Count(a.Body, ":") < 90 {
+		if a := b.Get("/api/query?start=1699996400&end=1700000000&m=sum:40s-avg-zero:two"); a.Status != 200 ||
+			strings.Count(a.Body, ":") < 90 {
 			t.Errorf("%d %s, want 90 buckets", a.Status, a.Body)
 		}
 	}
@@ -71,7 +72,8 @@ func TestMemory_manySubQueries(t *testing.T) {
 		subs = append(subs, fmt.Sprintf("m=none:rate{counter,%d}:big", i+1))
 	}
 	ask := func(n int) answer {
-		a, err := b.Try(context.Background(), "GET", "/api/query?start=1356998400&end=1357084800&arrays=true&"+strings.Join(subs[:n], "&"), nil)
+		a, err := b.Try(context.Background(), "GET",
+			"/api/query?start=1356998400&end=1357084800&arrays=true&"+strings.Join(subs[:n], "&"), nil)
 		if err != nil {
 			t.Error(err)
 		}
@@ -168,7 +170,8 @@ func TestMemory_live(t *testing.T) {
 		t.Errorf("%s bytes are held for live queries that were refused", got)
 	}
 	b.Put(fmt.Sprintf("two %d 3 a=b", time.Now().Unix()-600))
-	s := subscribe(b, `{"start":"1h-ago","queries":[{"metric":"two","aggregator":"sum","downsample":"1s-avg-zero"}]}`, "")
+	s := subscribe(b, `{"start":"1h-ago","queries":[{"metric":"two","aggregator":"sum","downsample":"1s-avg-zero"}]}`,
+		"")
 	if m := s.next(); m.Type != "snapshot" || b.HeldBytes("live") == "0" {
 		t.Errorf("got %s with %s bytes held, want a snapshot that is counted", m.Type, b.HeldBytes("live"))
 	}
@@ -195,7 +198,8 @@ func TestMemory_sideBySide(t *testing.T) {
 	}
 	small, large := ask("64MiB"), ask("4GiB")
 	if large.Status != 200 || strings.Count(large.Body, `"dps":{"`) != series {
-		t.Fatalf("with memory to spare: %d, %d series, want 200 and %d", large.Status, strings.Count(large.Body, `"dps":{"`), series)
+		t.Fatalf("with memory to spare: %d, %d series, want 200 and %d",
+			large.Status, strings.Count(large.Body, `"dps":{"`), series)
 	}
 	if small.Status != 200 || small.Body != large.Body {
 		t.Errorf("with 64 MiB: %d, %.300s, want the same answer", small.Status, small.Body)

@@ -127,7 +127,8 @@ func comparable(t *testing.T, cells map[cellOf]string) map[cellOf]string {
 	t.Helper()
 	out := map[cellOf]string{}
 	for at, value := range cells {
-		if at.Table == "tsdb" && !strings.HasPrefix(at.Qualifier, "01") || at.Table == "tsdb" && len(at.Qualifier)%4 == 0 {
+		if at.Table == "tsdb" && !strings.HasPrefix(at.Qualifier, "01") ||
+			at.Table == "tsdb" && len(at.Qualifier)%4 == 0 {
 			continue
 		}
 		raw, err := hex.DecodeString(value)
@@ -193,7 +194,11 @@ type metadataCall struct {
 
 // clockPermits permit differences that come from the clock of the recording.
 var clockPermits = append([]compare.Permit{
-	{Path: compare.Path{"**", "lastReceived"}, Kinds: []compare.Kind{compare.Value}, Reason: "when the counter was written"},
+	{
+		Path:   compare.Path{"**", "lastReceived"},
+		Kinds:  []compare.Kind{compare.Value},
+		Reason: "when the counter was written",
+	},
 	{Path: compare.Path{"endTime"}, Kinds: []compare.Kind{compare.Value}, Reason: "the clock, where no end is given"},
 	{Path: compare.Path{"*", "timestamp"}, Kinds: []compare.Kind{compare.Value}, Reason: "the point was put now"},
 }, compare.Standard...)
@@ -207,9 +212,11 @@ func TestMetadata_recorded(t *testing.T) {
 	for _, names := range []string{"metric=sys.cpu.nice,now.metric", "tagk=host,dc", "tagv=web01,lga,web02"} {
 		b.Get("api/uid/assign?" + names)
 	}
-	b.Put(fmt.Sprintf("now.metric %d 42.5 host=web01", time.Now().Unix()), "sys.cpu.nice 1357009260 7 host=web01 dc=lga")
+	b.Put(fmt.Sprintf("now.metric %d 42.5 host=web01", time.Now().Unix()),
+		"sys.cpu.nice 1357009260 7 host=web01 dc=lga")
 	for i := range 4 {
-		b.Put(fmt.Sprintf("sys.cpu.nice %d 1 host=web01 dc=lga", 1356998400+60*i), fmt.Sprintf("sys.cpu.nice %d 2.5 host=web02 dc=lga", 1356998400+3600*i))
+		b.Put(fmt.Sprintf("sys.cpu.nice %d 1 host=web01 dc=lga", 1356998400+60*i),
+			fmt.Sprintf("sys.cpu.nice %d 2.5 host=web02 dc=lga", 1356998400+3600*i))
 	}
 	comparer := compare.Comparer{Permits: clockPermits}
 	equal := 0

@@ -35,7 +35,11 @@ var metaChanges = []struct{ method, path, body, scope string }{
 	{"DELETE", "api/annotation?start_time=1356998400", "", "write"},
 	{"DELETE", "api/query?start=1356998400&end=1357002000&m=sum:m", "", "admin"},
 	{"GET", "api/query?start=1356998400&end=1357002000&m=sum:m&method_override=delete", "", "admin"},
-	{"POST", "api/query", `{"start":1356998400,"end":1357002000,"delete":true,"queries":[{"aggregator":"sum","metric":"m"}]}`, "admin"},
+	{
+		"POST", "api/query",
+		`{"start":1356998400,"end":1357002000,"delete":true,"queries":[{"aggregator":"sum","metric":"m"}]}`,
+		"admin",
+	},
 }
 
 // A request that changes data needs a token with its scope, also by GET.
@@ -79,7 +83,8 @@ func TestMetadata_foreignPage(t *testing.T) {
 		if c.method != "GET" {
 			continue
 		}
-		for _, header := range [][]string{{"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate"},
+		for _, header := range [][]string{{"Sec-Fetch-Site", "cross-site"},
+			{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate"},
 			{"Sec-Fetch-Site", "same-site", "Sec-Fetch-Mode", "navigate"}, {"Origin", "http://evil.example"}} {
 			if a := b.Get(c.path, header...); !strings.Contains(a.Body, "CORS domain not allowed") {
 				t.Errorf("%s with %v: %d %s", c.path, header, a.Status, a.Body)
@@ -122,7 +127,8 @@ func TestStats(t *testing.T) {
 	}
 	for _, path := range []string{"api/stats/threads", "api/stats/region_clients"} {
 		a := b.Get(path)
-		if b.Refused(a, http.StatusNotImplemented, "Not implemented"); !strings.Contains(a.Body, "Java process. This one is none") {
+		b.Refused(a, http.StatusNotImplemented, "Not implemented")
+		if !strings.Contains(a.Body, "Java process. This one is none") {
 			t.Errorf("%s: no reason in %s", path, a.Body)
 		}
 	}
@@ -134,8 +140,10 @@ func TestStats(t *testing.T) {
 		GC      map[string]struct{ CollectionCount, CollectionTime int64 }
 		OS      struct{ SystemLoadAverage float64 }
 	}
-	if a := b.Get("api/stats/jvm"); a.Status != 200 || json.Unmarshal([]byte(a.Body), &jvm) != nil || jvm.Memory.HeapMemoryUsage.Used <= 0 ||
-		jvm.Memory.HeapMemoryUsage.Committed < jvm.Memory.HeapMemoryUsage.Used || jvm.Runtime.StartTime == 0 || len(jvm.GC) != 1 {
+	if a := b.Get("api/stats/jvm"); a.Status != 200 || json.Unmarshal([]byte(a.Body), &jvm) != nil ||
+		jvm.Memory.HeapMemoryUsage.Used <= 0 ||
+		jvm.Memory.HeapMemoryUsage.Committed < jvm.Memory.HeapMemoryUsage.Used || jvm.Runtime.StartTime == 0 ||
+		len(jvm.GC) != 1 {
 		t.Errorf("jvm: %d %s", a.Status, a.Body)
 	}
 	b.Refused(b.Do(http.MethodPut, "api/stats", nil), http.StatusMethodNotAllowed, "Method not allowed")

@@ -18,14 +18,16 @@ func TestPut_longSpellings(t *testing.T) {
 	b.Put("m 1356998400 1 k=v")
 	before := inUse()
 	for i := range blanks {
-		body := `{"metric":"m","timestamp":1356998400,"value":1,"tags":{"k":` + strings.Repeat(" ", 8_000_000-i) + `"v"}}`
+		body := `{"metric":"m","timestamp":1356998400,"value":1,"tags":{"k":` +
+			strings.Repeat(" ", 8_000_000-i) + `"v"}}`
 		if a := b.Post("/api/put", body); a.Status != http.StatusNoContent {
 			t.Fatalf("put: got %d %.200s, want 204", a.Status, a.Body)
 		}
 	}
 	for i := range names {
 		long := fmt.Sprintf("%s%d", strings.Repeat("n", 30_000), i)
-		a := b.Post("/api/put?details", fmt.Sprintf(`{"metric":"m","timestamp":1356998400,"value":1,"tags":{"k":%q}}`, long))
+		a := b.Post("/api/put?details",
+			fmt.Sprintf(`{"metric":"m","timestamp":1356998400,"value":1,"tags":{"k":%q}}`, long))
 		if a.Status != http.StatusBadRequest || !strings.Contains(a.Body, "DOWNPOUR_LIMIT_NAME") {
 			t.Fatalf("put of a long name: got %d %.200s, want 400 that names DOWNPOUR_LIMIT_NAME", a.Status, a.Body)
 		}
@@ -35,12 +37,17 @@ func TestPut_longSpellings(t *testing.T) {
 	if grown > 16<<20 {
 		t.Errorf("%d MiB are held, want 16 at most", grown>>20)
 	}
-	if a := b.Post("/api/uid/assign", fmt.Sprintf(`{"metric":[%q]}`, strings.Repeat("n", 1025))); a.Status != http.StatusBadRequest || !strings.Contains(a.Body, "at most 1024") {
+	tooLong := strings.Repeat("n", 1025)
+	a := b.Post("/api/uid/assign", fmt.Sprintf(`{"metric":[%q]}`, tooLong))
+	if a.Status != http.StatusBadRequest || !strings.Contains(a.Body, "at most 1024") {
 		t.Errorf("assigned: %d %.200s", a.Status, a.Body)
 	}
-	b.Refused(b.Post("/api/uid/rename", `{"metric":"m","tagk":"a","name":"n"}`), http.StatusBadRequest, "got those of a metric and a tagk")
-	b.Refused(b.Get("/api/uid/rename?tagv=b&metric=m&name=n"), http.StatusBadRequest, "got those of a metric and a tagv")
-	if a := b.Post("/api/uid/rename", fmt.Sprintf(`{"metric":"m","name":%q}`, strings.Repeat("n", 1025))); a.Status != http.StatusBadRequest || !strings.Contains(a.Body, "at most 1024") {
+	b.Refused(b.Post("/api/uid/rename", `{"metric":"m","tagk":"a","name":"n"}`), http.StatusBadRequest,
+		"got those of a metric and a tagk")
+	b.Refused(b.Get("/api/uid/rename?tagv=b&metric=m&name=n"), http.StatusBadRequest,
+		"got those of a metric and a tagv")
+	a = b.Post("/api/uid/rename", fmt.Sprintf(`{"metric":"m","name":%q}`, tooLong))
+	if a.Status != http.StatusBadRequest || !strings.Contains(a.Body, "at most 1024") {
 		t.Errorf("renamed: %d %.200s", a.Status, a.Body)
 	}
 	if a := b.Get("/api/query?start=1356998400&end=1356998401&m=sum:m"); !strings.Contains(a.Body, `"1356998400":1`) {
@@ -61,9 +68,12 @@ func TestQueryLast_subQueries(t *testing.T) {
 	body := func(n int) string {
 		return `{"queries":[` + strings.TrimSuffix(strings.Repeat(`{"metric":"m"},`, n), ",") + `]}`
 	}
-	if a := b.Post("/api/query/last", body(64)); a.Status != http.StatusOK || strings.Count(a.Body, `"value":"1"`) != 64 {
+	a := b.Post("/api/query/last", body(64))
+	if a.Status != http.StatusOK || strings.Count(a.Body, `"value":"1"`) != 64 {
 		t.Errorf("64: %d %.300s", a.Status, a.Body)
 	}
-	b.Refused(b.Post("/api/query/last", body(65)), http.StatusRequestEntityTooLarge, "Too many sub queries: 65, at most 64")
-	b.Refused(b.Get("/api/query/last?timeseries=m"+strings.Repeat("&tsuids=000001000001000001", 64)), http.StatusRequestEntityTooLarge, "Too many sub queries: 65, at most 64")
+	b.Refused(b.Post("/api/query/last", body(65)), http.StatusRequestEntityTooLarge,
+		"Too many sub queries: 65, at most 64")
+	b.Refused(b.Get("/api/query/last?timeseries=m"+strings.Repeat("&tsuids=000001000001000001", 64)),
+		http.StatusRequestEntityTooLarge, "Too many sub queries: 65, at most 64")
 }

@@ -70,8 +70,9 @@ func TestPut_newSeries(t *testing.T) {
 		put(b)
 
 		got := ""
-		for _, path := range []string{"/api/suggest?type=metrics&max=5000", "/api/suggest?type=tagk&max=5000", "/api/suggest?type=tagv&max=5000",
-			"/api/query?start=1356998400&show_tsuids&m=sum:m0{pod=*}", "/api/query?start=1356998400&show_tsuids&m=sum:m1{pod=*}", "/api/query?start=1356998400&show_tsuids&m=sum:m2{pod=*}"} {
+		const series = "/api/query?start=1356998400&show_tsuids&m=sum:"
+		for _, path := range []string{"/api/suggest?type=metrics&max=5000", "/api/suggest?type=tagk&max=5000",
+			"/api/suggest?type=tagv&max=5000", series + "m0{pod=*}", series + "m1{pod=*}", series + "m2{pod=*}"} {
 			a := b.Get(path)
 			if a.Status != 200 || strings.Contains(a.Body, "refused") {
 				t.Fatalf("%s: %s: got %d, %.200s", name, path, a.Status, a.Body)

@@ -35,7 +35,8 @@ func TestPanic(t *testing.T) {
 				t.Errorf("%d scans, want each part at most twice", n)
 			}
 			b.Store.Judge.Store(nil)
-			if a := b.Get("/api/query?start=1356998400&end=1356999400&m=none:m"); a.Status != 200 || !strings.Contains(a.Body, `"1356998400":1`) {
+			if a := b.Get("/api/query?start=1356998400&end=1356999400&m=none:m"); a.Status != 200 ||
+				!strings.Contains(a.Body, `"1356998400":1`) {
 				t.Errorf("afterwards: %d %s", a.Status, a.Body)
 			}
 		})

@@ -82,7 +82,8 @@ func TestMode_andTrace(t *testing.T) {
 		rows := 0.0
 		for _, p := range root.find("part") {
 			stats := p.Attributes["stats"].(map[string]any)
-			if p.Attributes["server"] != cfg.Pushdown[0] || p.Attributes["mode"] != wantMode || p.Attributes["accepted"] != true || len(p.find("scan")) != 1 {
+			if p.Attributes["server"] != cfg.Pushdown[0] || p.Attributes["mode"] != wantMode ||
+				p.Attributes["accepted"] != true || len(p.find("scan")) != 1 {
 				t.Errorf("%s: part %v, want mode %s", query, p.Attributes, wantMode)
 			}
 			rows += stats["rows"].(float64)
@@ -101,7 +102,9 @@ func TestMode_andTrace(t *testing.T) {
 	f("sum:rate:5m-avg:m", "strict", 1, true)
 	f("count:5m-avg:m&mode=partial", "partial", 1, true)
 	explained := pushed.Get(sixHours + "sum:5m-avg:m&explain=true").Body
-	if !strings.Contains(explained, `"mode":"partial"`) || !strings.Contains(explained, `"why":"the same bits, less to ship"`) || !strings.Contains(explained, `"bytes":`) {
+	if !strings.Contains(explained, `"mode":"partial"`) ||
+		!strings.Contains(explained, `"why":"the same bits, less to ship"`) ||
+		!strings.Contains(explained, `"bytes":`) {
 		t.Errorf("explain: %.300s", explained)
 	}
 }
@@ -120,7 +123,8 @@ func TestMode_shipsLess(t *testing.T) {
 	cfg.Pushdown = []string{gatewaytest.Pushdown(t, cfg, b.Store)}
 	pushed := serve(t, cfg, b.Store)
 	shipped := func(mode string) (bytes float64) {
-		_, root := traced(t, pushed.Get("/api/query?start=1356998400&end=1357001999&m=sum:1m-avg:wide&trace=true&mode="+mode))
+		_, root := traced(t,
+			pushed.Get("/api/query?start=1356998400&end=1357001999&m=sum:1m-avg:wide&trace=true&mode="+mode))
 		for _, p := range root.find("part") {
 			bytes += p.Attributes["stats"].(map[string]any)["shippedBytes"].(float64)
 		}
@@ -166,10 +170,12 @@ func TestMode_manyBuckets(t *testing.T) {
 		t.Helper()
 		want, _ := traced(t, b.Get("/api/query?"+query+"&trace=true"))
 		got, root := traced(t, pushed.Get("/api/query?"+query+"&trace=true"))
-		if again := len(root.find("again with per-series aggregation")); got != want || again != wantAgain || !strings.Contains(got, "1357019999") {
+		again := len(root.find("again with per-series aggregation"))
+		if got != want || again != wantAgain || !strings.Contains(got, "1357019999") {
 			t.Errorf("%s: asked again %d times, want %d; %.200s, want %.200s", query, again, wantAgain, got, want)
 		}
-		if explained := pushed.Get("/api/query?" + query + "&explain=true").Body; !strings.Contains(explained, `"mode":"`+mode+`"`) {
+		explained := pushed.Get("/api/query?" + query + "&explain=true").Body
+		if !strings.Contains(explained, `"mode":"`+mode+`"`) {
 			t.Errorf("%s: want mode %s: %.300s", query, mode, explained)
 		}
 	}
@@ -188,7 +194,8 @@ func TestMode_salted(t *testing.T) {
 	var lines []string
 	for h := range 40 {
 		for i := range 3 * 60 {
-			lines = append(lines, fmt.Sprintf("whole %d %d host=h%d", 1356998400+60*i, (i*h)%1000-300, h), fmt.Sprintf("tenths %d %d.%d host=h%d", 1356998400+60*i, i, (i+h)%10, h))
+			lines = append(lines, fmt.Sprintf("whole %d %d host=h%d", 1356998400+60*i, (i*h)%1000-300, h),
+				fmt.Sprintf("tenths %d %d.%d host=h%d", 1356998400+60*i, i, (i+h)%10, h))
 		}
 	}
 	b.Put(lines...)
@@ -201,8 +208,10 @@ func TestMode_salted(t *testing.T) {
 		got, root := traced(t, pushed.Get("/api/query?start=1356998400&end=1357009199&m="+query+"&trace=true"))
 		again, runs := len(root.find("again with per-series aggregation")), root.find("run")
 		last := runs[len(runs)-1].Attributes
-		if got != want || again != wantAgain || (last["partial"] == last["parts"]) != (wantPartial > 0) || last["parts"].(float64) < 20 {
-			t.Errorf("%s: asked again %d times, want %d; last run %v; %.200s, want %.200s", query, again, wantAgain, last, got, want)
+		if got != want || again != wantAgain || (last["partial"] == last["parts"]) != (wantPartial > 0) ||
+			last["parts"].(float64) < 20 {
+			t.Errorf("%s: asked again %d times, want %d; last run %v; %.200s, want %.200s",
+				query, again, wantAgain, last, got, want)
 		}
 		if parts := len(runs[0].find("part")); wantAgain > 0 && parts >= len(runs[1].find("part")) {
 			t.Errorf("%s: %d parts were read before the gateway asked again, want fewer than all", query, parts)
@@ -240,7 +249,8 @@ func TestAllowPartial(t *testing.T) {
 	}
 	a = askUntil(b, sixHours+"sum:1m-avg:m&allowPartial=true", answered(200))
 	if a.Status != 200 || a.Header.Get("Downpour-Missing-Ranges") == "" ||
-		!strings.Contains(a.Body, `"1356998400":0.3`) || !strings.Contains(a.Body, `{"missing":[["00000150e2`) || strings.Contains(a.Body, `"1357019940"`) {
+		!strings.Contains(a.Body, `"1356998400":0.3`) || !strings.Contains(a.Body, `{"missing":[["00000150e2`) ||
+		strings.Contains(a.Body, `"1357019940"`) {
 		t.Errorf("got %d %v %.300s, want the first hours and the missing ranges", a.Status, a.Header, a.Body)
 	}
 	a = askUntil(b, sixHours+"sum:1m-avg:m&allowPartial=true", answered(200), "Accept", batch.StreamMediaType)
@@ -255,13 +265,16 @@ func TestAllowPartial(t *testing.T) {
 	}
 	var text []byte
 	for end := time.Now().Add(gatewaytest.Patience); time.Now().Before(end); {
-		s := subscribe(b, `{"start":1356998400,"end":1357020000,"allowPartial":true,"queries":[{"metric":"m","aggregator":"sum"}]}`, "")
+		s := subscribe(b,
+			`{"start":1356998400,"end":1357020000,"allowPartial":true,"queries":[{"metric":"m","aggregator":"sum"}]}`,
+			"")
 		s.conn.SetReadDeadline(end)
 		if _, text, err = s.conn.ReadMessage(); err != nil || !strings.Contains(string(text), `"code":408`) {
 			break // else it has run out of time, see askUntil
 		}
 	}
-	if err != nil || !strings.Contains(string(text), `"missing":[["00000150e2`) || !strings.Contains(string(text), `[1356998400,`) {
+	if err != nil || !strings.Contains(string(text), `"missing":[["00000150e2`) ||
+		!strings.Contains(string(text), `[1356998400,`) {
 		t.Errorf("%v: %.300s, want a snapshot with the missing ranges", err, text)
 	}
 }

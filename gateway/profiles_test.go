@@ -16,7 +16,8 @@ func TestProfiles(t *testing.T) {
 		b := open(t, func(c *gateway.Config) { c.TokenFile, c.Profiling = name, on })
 		for _, path := range []string{"/debug/pprof/", "/debug/pprof/goroutine?debug=1", "/debug/pprof/cmdline"} {
 			for token, want := range map[string]int{
-				gatewaytest.AdminToken: http.StatusOK, gatewaytest.ReadToken: http.StatusForbidden, gatewaytest.BothToken: http.StatusForbidden, gatewaytest.WrongToken: http.StatusUnauthorized,
+				gatewaytest.AdminToken: http.StatusOK, gatewaytest.ReadToken: http.StatusForbidden,
+				gatewaytest.BothToken: http.StatusForbidden, gatewaytest.WrongToken: http.StatusUnauthorized,
 			} {
 				if !on {
 					want = http.StatusNotFound

@@ -25,7 +25,10 @@ type spelled [][]byte
 
 // spell returns points of 1,000 series with three tags, a point every 10 s, in time order, dealt to
 // senders by series. Every second series has floats.
-func spell(points, senders int, format func(dst []byte, host int, at int64, value string) []byte, join func([]byte) []byte) []spelled {
+func spell(
+	points, senders int, format func(dst []byte, host int, at int64, value string) []byte,
+	join func([]byte) []byte,
+) []spelled {
 	const series = 1000
 	out := make([]spelled, senders)
 	text, held := make([][]byte, senders), make([]int, senders)
@@ -46,14 +49,16 @@ func spell(points, senders int, format func(dst []byte, host int, at int64, valu
 }
 
 func telnetLine(dst []byte, host int, at int64, value string) []byte {
-	return fmt.Appendf(dst, "put cpu.user %d %s host=host-%06d region=region-%d dc=dc-%02d\n", at, value, host, host%9, host%27)
+	return fmt.Appendf(dst, "put cpu.user %d %s host=host-%06d region=region-%d dc=dc-%02d\n",
+		at, value, host, host%9, host%27)
 }
 
 func jsonPoint(dst []byte, host int, at int64, value string) []byte {
 	if len(dst) > 0 {
 		dst = append(dst, ',')
 	}
-	return fmt.Appendf(dst, `{"metric":"cpu.user","timestamp":%d,"value":%s,"tags":{"host":"host-%06d","region":"region-%d","dc":"dc-%02d"}}`,
+	return fmt.Appendf(dst, `{"metric":"cpu.user","timestamp":%d,"value":%s,"tags":{"host":"host-%06d",`+
+		`"region":"region-%d","dc":"dc-%02d"}}`,
 		at, value, host, host%9, host%27)
 }
 
@@ -65,7 +70,9 @@ func BenchmarkPut(b *testing.B) {
 		putAll(b, lines, sendLines)
 	})
 	b.Run("http", func(b *testing.B) {
-		bodies := spell(b.N, 2, jsonPoint, func(text []byte) []byte { return append(append([]byte{'['}, text...), ']') })
+		bodies := spell(b.N, 2, jsonPoint, func(text []byte) []byte {
+			return append(append([]byte{'['}, text...), ']')
+		})
 		putAll(b, bodies, sendBodies)
 	})
 }

@@ -27,12 +27,16 @@ func TestPut_bodies(t *testing.T) {
 		w := encode(&body)
 		fmt.Fprintf(w, `{"metric":"m","timestamp":%d,"value":1,"tags":{"host":"a"}}`, at)
 		w.Close()
-		if a := b.Do(http.MethodPost, "/api/put", io.MultiReader(&body), header...); a.Status != 204 { // without a length: chunked
+		// Without a length: chunked.
+		if a := b.Do(http.MethodPost, "/api/put", io.MultiReader(&body), header...); a.Status != 204 {
 			t.Errorf("%v: %d %s", header, a.Status, a.Body)
 		}
 	}
 	plain := func(w io.Writer) io.WriteCloser { return nopCloser{w} }
-	for _, kind := range []string{"", "application/json", "application/x-www-form-urlencoded", "text/plain", "applicaton/json", "x", "application/json; charset=latin1"} {
+	for _, kind := range []string{
+		"", "application/json", "application/x-www-form-urlencoded", "text/plain", "applicaton/json", "x",
+		"application/json; charset=latin1",
+	} {
 		f(plain, "Content-Type", kind)
 	}
 	f(plain, "Content-Encoding", "identity")
@@ -41,11 +45,14 @@ func TestPut_bodies(t *testing.T) {
 	f(func(w io.Writer) io.WriteCloser { return zlib.NewWriter(w) }, "Content-Encoding", "deflate")
 	f(func(w io.Writer) io.WriteCloser { z, _ := flate.NewWriter(w, 9); return z }, "Content-Encoding", "deflate")
 	want := fmt.Sprint(at - 1356998400)
-	if a := b.Get("/api/query?start=1356998400&end=1356999000&m=sum:10m-count:m"); !strings.Contains(a.Body, `{"1356998400":`+want+`.0}`) {
+	a := b.Get("/api/query?start=1356998400&end=1356999000&m=sum:10m-count:m")
+	if !strings.Contains(a.Body, `{"1356998400":`+want+`.0}`) {
 		t.Errorf("stored: %s, want %s points", a.Body, want)
 	}
-	b.Refused(b.Post("/api/put", gatewaytest.GoodPoint, "Content-Encoding", "br"), 400, "Unsupported Content-Encoding: br")
-	b.Refused(b.Post("/api/put", gatewaytest.GoodPoint, "Content-Encoding", "gzip"), 400, "Unable to decode the gzip body")
+	b.Refused(b.Post("/api/put", gatewaytest.GoodPoint, "Content-Encoding", "br"), 400,
+		"Unsupported Content-Encoding: br")
+	b.Refused(b.Post("/api/put", gatewaytest.GoodPoint, "Content-Encoding", "gzip"), 400,
+		"Unable to decode the gzip body")
 	b.Refused(b.Post("/api/put", "\x78\x9c\x00", "Content-Encoding", "deflate"), 400, "Unable to read the request body")
 }
 
@@ -61,7 +68,10 @@ func TestPut_longBodies(t *testing.T) {
 		t.Helper()
 		b.Refused(b.Post("/api/put", body), 400, message)
 	}
-	for _, body := range []string{strings.Repeat("[", 100_000), strings.Repeat(`{"a":`, 100_000), `{"metric":` + strings.Repeat("[", 100_000)} {
+	for _, body := range []string{
+		strings.Repeat("[", 100_000), strings.Repeat(`{"a":`, 100_000),
+		`{"metric":` + strings.Repeat("[", 100_000),
+	} {
 		f(body, "Unable to parse the given JSON")
 	}
 	for _, point := range []string{
@@ -95,16 +105,20 @@ func TestPut_tooMuch(t *testing.T) {
 			return b.Try(t.Context(), http.MethodPost, "/api/query", repeated(" ", 100<<20))
 		},
 		"10 M elements": func() (answer, error) {
-			return b.Try(t.Context(), http.MethodPost, "/api/put", io.MultiReader(strings.NewReader("["), repeated("{},", 10_000_000), strings.NewReader("{}]")))
+			return b.Try(t.Context(), http.MethodPost, "/api/put",
+				io.MultiReader(strings.NewReader("["), repeated("{},", 10_000_000), strings.NewReader("{}]")))
 		},
 		"gzip bomb put": func() (answer, error) {
-			return b.Try(t.Context(), http.MethodPost, "/api/put", bytes.NewReader(bomb.Bytes()), "Content-Encoding", "gzip")
+			return b.Try(t.Context(), http.MethodPost, "/api/put", bytes.NewReader(bomb.Bytes()),
+				"Content-Encoding", "gzip")
 		},
 		"gzip bomb query": func() (answer, error) {
-			return b.Try(t.Context(), http.MethodPost, "/api/query", bytes.NewReader(bomb.Bytes()), "Content-Encoding", "gzip")
+			return b.Try(t.Context(), http.MethodPost, "/api/query", bytes.NewReader(bomb.Bytes()),
+				"Content-Encoding", "gzip")
 		},
 		"gzip bomb suggest": func() (answer, error) {
-			return b.Try(t.Context(), http.MethodPost, "/api/suggest", bytes.NewReader(bomb.Bytes()), "Content-Encoding", "gzip")
+			return b.Try(t.Context(), http.MethodPost, "/api/suggest", bytes.NewReader(bomb.Bytes()),
+				"Content-Encoding", "gzip")
 		},
 	} {
 		before := allocated()

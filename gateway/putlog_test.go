@@ -19,7 +19,8 @@ func TestPutLog(t *testing.T) {
 		t.Helper()
 		want := fmt.Sprintf("points were refused client=127.0.0.1 via=%s reason=%s points=%d err=", via, reason, points)
 		if points == 0 {
-			want = fmt.Sprintf("a request to put points was refused client=127.0.0.1 via=%s reason=%s err=", via, reason)
+			want = fmt.Sprintf("a request to put points was refused client=127.0.0.1 via=%s reason=%s err=",
+				via, reason)
 		}
 		log := b.Get("/logs").Body
 		for l := range strings.Lines(log) {
@@ -39,10 +40,12 @@ func TestPutLog(t *testing.T) {
 	for range 3 { // the second and third come with the next line of their kind, or at the end
 		fmt.Fprint(c, "put nobody 1356998400 1 host=a\n")
 	}
-	fmt.Fprint(c, "put m 1356998400 x host=a\nput m 1356998400 1\nput m 1356998400 1 host=a\x1b[2J\nrollup 1h-sum m 1 1 host=a\nhistogram m 1 1 host=a\nput m 1356998400 1 host="+
+	fmt.Fprint(c, "put m 1356998400 x host=a\nput m 1356998400 1\nput m 1356998400 1 host=a\x1b[2J\n"+
+		"rollup 1h-sum m 1 1 host=a\nhistogram m 1 1 host=a\nput m 1356998400 1 host="+
 		strings.Repeat("a", 65<<10)+"\nput m 13")
 	c.Rest()
-	logged("telnet put", "unknown name", 1, "No such name for 'metrics': 'nobody'", "example=put nobody 1356998400 1 host=a")
+	logged("telnet put", "unknown name", 1, "No such name for 'metrics': 'nobody'",
+		"example=put nobody 1356998400 1 host=a")
 	logged("telnet put", "value", 1, "example=put m 1356998400 x host=a")
 	logged("telnet put", "illegal argument", 1)
 	logged("telnet put", "long line", 1, "example=put m")
@@ -53,10 +56,12 @@ func TestPutLog(t *testing.T) {
 		t.Errorf("a terminal code of a client is in the log: %q", log)
 	}
 
-	if a := b.Post("/api/put", "["+gatewaytest.GoodPoint+","+gatewaytest.BadPoint+","+gatewaytest.GoodPoint+"]"); !strings.Contains(a.Body, "Please see the TSD logs") {
+	a := b.Post("/api/put", "["+gatewaytest.GoodPoint+","+gatewaytest.BadPoint+","+gatewaytest.GoodPoint+"]")
+	if !strings.Contains(a.Body, "Please see the TSD logs") {
 		t.Errorf("got %d %s, want an answer that names the log", a.Status, a.Body)
 	}
-	logged("/api/put", "unknown name", 2, "No such name for 'metrics': 'm'", `example={"metric":"m","timestamp":1356998400,"value":"1","tags":{"host":"a"}}`)
+	logged("/api/put", "unknown name", 2, "No such name for 'metrics': 'm'",
+		`example={"metric":"m","timestamp":1356998400,"value":"1","tags":{"host":"a"}}`)
 	logged("/api/put", "value", 1, `example={"metric":"m","timestamp":1356998401,"value":"x","tags":{"host":"a"}}`)
 	b.Post("/api/put", `[{"metric":`)
 	logged("/api/put", "body", 0, "Unable to parse the given JSON")

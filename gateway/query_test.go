@@ -34,7 +34,8 @@ func TestQuery_hostile(t *testing.T) {
 		t.Helper()
 		cheap(b, func() { b.Refused(b.Get("/api/query?"+q), status, message) })
 	}
-	get("start=1356998410&end=1356998400&m=sum:m", 400, "End time [1356998400000] must be greater than the start time [1356998410000]")
+	get("start=1356998410&end=1356998400&m=sum:m",
+		400, "End time [1356998400000] must be greater than the start time [1356998410000]")
 	get("start=1356998400&m=sum:nobody", 400, "No such name for 'metrics': 'nobody'")
 	get("start=1356998400&m=sum:m%7Bnokey=*%7D", 400, "No such name for 'tagk': 'nokey'")
 	get("start=1356998400&m=sum:m%7Bhost=nobody%7D", 400, "No such name for 'tagv': 'nobody'")
@@ -52,15 +53,19 @@ func TestQuery_hostile(t *testing.T) {
 	}
 	sub := `{"aggregator":"sum","metric":"m"}`
 	post("", 400, "Missing message content")
-	for _, body := range []string{"{bad", "[", "\x00", `"x"`, strings.Repeat("[", 1<<19), strings.Repeat(`{"queries":[`, 1<<16)} {
+	for _, body := range []string{
+		"{bad", "[", "\x00", `"x"`, strings.Repeat("[", 1<<19), strings.Repeat(`{"queries":[`, 1<<16),
+	} {
 		post(body, 400, "Unable to parse the given JSON")
 	}
 	post("{}", 500, "An internal null pointer exception was thrown")
 	post(`{"start":1356998400,"queries":[]}`, 400, "Missing queries")
-	post(`{"start":1356998400,"queries":[`+strings.TrimSuffix(strings.Repeat(sub+",", 1000), ",")+`]}`, 413, "Too many sub queries")
+	post(`{"start":1356998400,"queries":[`+strings.TrimSuffix(strings.Repeat(sub+",", 1000), ",")+`]}`,
+		413, "Too many sub queries")
 	post(`{"start":1356998400,"queries":[`+strings.Repeat(sub+",", 1<<20/len(sub))+sub+`]}`, 413, "")
 	post(`{"start":1`+strings.Repeat("0", 100_000)+`,"queries":[`+sub+`]}`, 400, "")
-	filter := `{"start":1356998400,"end":1357002000,"queries":[{"aggregator":"none","metric":"m","filters":[{"type":"%s","tagk":"host","filter":"%s","groupBy":true}]}]}`
+	filter := `{"start":1356998400,"end":1357002000,"queries":[{"aggregator":"none","metric":"m",` +
+		`"filters":[{"type":"%s","tagk":"host","filter":"%s","groupBy":true}]}]}`
 	post(fmt.Sprintf(filter, "regexp", strings.Repeat("(a|b)*", 1000)), 400, "")
 	post(fmt.Sprintf(filter, "regexp", "((a{1,1000}){1,1000}){1,1000}"), 400, "")
 	post(fmt.Sprintf(filter, "regexp", "(("), 400, "Unable to parse the given JSON")
@@ -116,7 +121,8 @@ func TestQuery_incomplete(t *testing.T) {
 		t.Error("got no Retry-After, want one")
 	}
 	b.Store.Judge.Store(nil)
-	if a := askUntil(b, gatewaytest.SomeQuery, answered(200)); a.Status != 200 || !strings.Contains(a.Body, `{"1356998400":100}`) {
+	if a := askUntil(b, gatewaytest.SomeQuery, answered(200)); a.Status != 200 ||
+		!strings.Contains(a.Body, `{"1356998400":100}`) {
 		t.Errorf("healed: %d %s", a.Status, a.Body)
 	}
 }
@@ -170,7 +176,8 @@ func TestQuery_wholeStreams(t *testing.T) {
 	b := open(t, nil)
 	b.Put("m 1356998400 1 host=a", "m 1356998460 2.5 host=a", "m 1356998460 3 host=b")
 	a := b.Get("/api/query?start=1356998400&end=1356998500&m=sum:m", "Accept", batch.StreamMediaType)
-	if a.Status != 200 || a.Header.Get("Content-Type") != batch.StreamMediaType || !bytes.HasSuffix([]byte(a.Body), []byte{0xFF, 0xFF, 0xFF, 0xFF, 0, 0, 0, 0}) {
+	if a.Status != 200 || a.Header.Get("Content-Type") != batch.StreamMediaType ||
+		!bytes.HasSuffix([]byte(a.Body), []byte{0xFF, 0xFF, 0xFF, 0xFF, 0, 0, 0, 0}) {
 		t.Errorf("Arrow: %d %v, %d bytes", a.Status, a.Header, len(a.Body))
 	}
 	const long = "/api/query?start=1356998400&end=1357002000&m=sum:1s-sum-zero:m"

@@ -46,7 +46,10 @@ func (g *guarded) tell(err error) { g.answer.Store(&err) }
 func TestRights(t *testing.T) {
 	cfg := config(0)
 	cfg.RightsAgain, cfg.Drain = time.Millisecond, 24*time.Hour
-	for name, answer := range map[string]error{"granted": nil, "denied": fmt.Errorf("%w: no right READ", store.ErrDenied)} {
+	for name, answer := range map[string]error{
+		"granted": nil,
+		"denied":  fmt.Errorf("%w: no right READ", store.ErrDenied),
+	} {
 		t.Run(name, func(t *testing.T) {
 			st := &guarded{Faulty: gatewaytest.NewFaulty(memoryStore(t, cfg))}
 			st.tell(errors.New("the master is away"))
@@ -70,10 +73,12 @@ func TestRights(t *testing.T) {
 				stop()
 			}
 			got := g.Wait(ctx)
-			if !errors.Is(got, answer) || answer != nil && got.Error() != "DOWNPOUR_STORE="+cfg.Store+": "+answer.Error() {
+			if !errors.Is(got, answer) ||
+				answer != nil && got.Error() != "DOWNPOUR_STORE="+cfg.Store+": "+answer.Error() {
 				t.Errorf("got %v, want %v", got, answer)
 			}
-			if a := b.Get("/readyz"); answer != nil && (a.Status != http.StatusServiceUnavailable || !strings.Contains(a.Body, answer.Error())) || answer == nil && a.Status != http.StatusOK {
+			if a := b.Get("/readyz"); answer != nil && (a.Status != http.StatusServiceUnavailable ||
+				!strings.Contains(a.Body, answer.Error())) || answer == nil && a.Status != http.StatusOK {
 				t.Errorf("/readyz: %d %s", a.Status, a.Body)
 			}
 
@@ -83,7 +88,10 @@ func TestRights(t *testing.T) {
 			if err := g.Close(); err != nil {
 				t.Error(err)
 			}
-			for part, want := range map[string]bool{`level=ERROR msg="the gateway ends"`: answer != nil, "DOWNPOUR_DRAIN=24h": answer == nil} {
+			for part, want := range map[string]bool{
+				`level=ERROR msg="the gateway ends"`: answer != nil,
+				"DOWNPOUR_DRAIN=24h":                 answer == nil,
+			} {
 				if strings.Contains(log.String(), part) != want {
 					t.Errorf("%s in the log is %v, want %v:\n%s", part, !want, want, &log)
 				}

@@ -115,16 +115,19 @@ func checkRollupSteps(t *testing.T, g *gateway.Server, r *rollupRecording) {
 func expectRollupStep(s rollupStep) (want gatewaytest.Expected, rule string) {
 	switch {
 	case strings.Contains(s.Body, `"interval": "1m"`) && s.Status == http.StatusOK:
-		return gatewaytest.Expected{Status: http.StatusBadRequest, Text: "The interval 1m is that of raw data"}, "rollups of raw data's interval are refused"
+		return gatewaytest.Expected{Status: http.StatusBadRequest, Text: "The interval 1m is that of raw data"},
+			"rollups of raw data's interval are refused"
 	case strings.Contains(string(s.Response), "Unexpected exception"):
-		return gatewaytest.Expected{Status: s.Status, Text: "No rollups configured for the interval"}, "an unknown interval is named"
+		return gatewaytest.Expected{Status: s.Status, Text: "No rollups configured for the interval"},
+			"an unknown interval is named"
 	}
 	return gatewaytest.Expected{Status: s.Status, Body: s.Response}, ""
 }
 
 // sameStep returns an error that says how the answer to a step differs from the recorded one.
 func sameStep(want gatewaytest.Expected, status int, body []byte) error {
-	report, err := recorded.Answers(compare.Answer{Status: want.Status, Body: want.Body}, compare.Answer{Status: status, Body: body})
+	report, err := recorded.Answers(compare.Answer{Status: want.Status, Body: want.Body},
+		compare.Answer{Status: status, Body: body})
 	if err != nil || report.Equal() {
 		return err
 	}
@@ -166,7 +169,13 @@ func checkRollupRows(t *testing.T, st store.Reader, r *rollupRecording) {
 				t.Fatal(err)
 			}
 			for _, c := range row.Cells {
-				got = append(got, conformance.Cell{Table: table, Row: hex.EncodeToString(row.Key), Family: encoding.FamilyData, Qualifier: hex.EncodeToString(c.Qualifier), Value: hex.EncodeToString(c.Value)})
+				got = append(got, conformance.Cell{
+					Table:     table,
+					Row:       hex.EncodeToString(row.Key),
+					Family:    encoding.FamilyData,
+					Qualifier: hex.EncodeToString(c.Qualifier),
+					Value:     hex.EncodeToString(c.Value),
+				})
 			}
 		}
 	}
@@ -217,7 +226,10 @@ func compareRollup(q conformance.Query, status int, body []byte) (rule string, e
 	if strings.Contains(string(want), `"metric":""`) || strings.Contains(string(want), `"metric": ""`) {
 		rule, want = "no average is no data", json.RawMessage("[]")
 	}
-	c := compare.Comparer{MessageStart: true, Permits: []compare.Permit{{Path: compare.Path{"error", "details"}, Reason: "free"}}}
+	c := compare.Comparer{
+		MessageStart: true,
+		Permits:      []compare.Permit{{Path: compare.Path{"error", "details"}, Reason: "free"}},
+	}
 	report, err := c.Answers(compare.Answer{Status: q.Status, Body: want}, compare.Answer{Status: status, Body: body})
 	if err == nil && !report.Equal() {
 		err = fmt.Errorf("%s", report)

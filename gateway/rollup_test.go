@@ -61,8 +61,10 @@ const day = "start=1356998400&end=1357084799&m="
 func TestRollup_doors(t *testing.T) {
 	for _, salt := range []int{0, 1} {
 		b := open(t, func(cfg *gateway.Config) { gatewaytest.WithRollups(cfg); cfg.SaltWidth = salt })
-		b.Rollups("1h-sum m 1356998400 7 host=a", "1h-sum m 1357002000 0.5 host=a", "1h-count m 1357002000 2 host=a", "1h-sum:sum m 1357002000 9 dc=x")
-		a := b.Post("/api/rollup", `[{"metric":"m","timestamp":1357002001,"value":3,"tags":{"host":"b"},"interval":"1h","aggregator":"sum"},
+		b.Rollups("1h-sum m 1356998400 7 host=a",
+			"1h-sum m 1357002000 0.5 host=a", "1h-count m 1357002000 2 host=a", "1h-sum:sum m 1357002000 9 dc=x")
+		a := b.Post("/api/rollup",
+			`[{"metric":"m","timestamp":1357002001,"value":3,"tags":{"host":"b"},"interval":"1h","aggregator":"sum"},
 			{"metric":"m","timestamp":"1356998400","value":"1.5","tags":{"dc":"x"},"groupByAggregator":"max"}]`)
 		if a.Status != http.StatusNoContent {
 			t.Fatalf("rollups by HTTP: got %d %s, want 204", a.Status, a.Body)
@@ -91,15 +93,25 @@ func TestRollup_refused(t *testing.T) {
 			t.Errorf("%s: got %d %s, want %s", point, a.Status, a.Body, want)
 		}
 	}
-	f(`{"metric":"m","timestamp":1356998400,"value":1,"tags":{"a":"b"},"interval":"7m","aggregator":"sum"}`, "No rollups configured for the interval: 7m")
-	f(`{"metric":"m","timestamp":1356998400,"value":1,"tags":{"a":"b"},"interval":"1m","aggregator":"sum"}`, "The interval 1m is that of raw data")
-	f(`{"metric":"m","timestamp":9999999999,"value":1,"tags":{"a":"b"},"interval":"1h","aggregator":"sum"}`, "bad timestamp=9999999999")
-	f(`{"metric":"m","timestamp":1356998400,"value":1e999,"tags":{"a":"b"},"interval":"1h","aggregator":"sum"}`, "Unable to parse value")
-	f(`{"metric":"m","timestamp":1356998400,"value":1,"tags":{"a":"b"},"interval":["1h"],"aggregator":"sum"}`, "Unable to parse the given JSON")
-	f(`[{"metric":"m","timestamp":1356998400,"value":1,"tags":{"a":"b"},"interval":"1h","aggregator":"sum"}`, "Unable to parse the given JSON")
+	f(`{"metric":"m","timestamp":1356998400,"value":1,"tags":{"a":"b"},"interval":"7m","aggregator":"sum"}`,
+		"No rollups configured for the interval: 7m")
+	f(`{"metric":"m","timestamp":1356998400,"value":1,"tags":{"a":"b"},"interval":"1m","aggregator":"sum"}`,
+		"The interval 1m is that of raw data")
+	f(`{"metric":"m","timestamp":9999999999,"value":1,"tags":{"a":"b"},"interval":"1h","aggregator":"sum"}`,
+		"bad timestamp=9999999999")
+	f(`{"metric":"m","timestamp":1356998400,"value":1e999,"tags":{"a":"b"},"interval":"1h","aggregator":"sum"}`,
+		"Unable to parse value")
+	f(`{"metric":"m","timestamp":1356998400,"value":1,"tags":{"a":"b"},"interval":["1h"],"aggregator":"sum"}`,
+		"Unable to parse the given JSON")
+	f(`[{"metric":"m","timestamp":1356998400,"value":1,"tags":{"a":"b"},"interval":"1h","aggregator":"sum"}`,
+		"Unable to parse the given JSON")
 	nine := `"a":"1","b":"1","c":"1","d":"1","e":"1","f":"1","g":"1","h":"1"`
-	f(`{"metric":"m","timestamp":1356998400,"value":1,"tags":{`+nine+`},"interval":"1h","aggregator":"sum","groupByAggregator":"sum"}`, "Too many tags: 9 maximum allowed: 8")
-	f(`{"metric":"m","timestamp":1356998400,"value":1,"tags":{"a":"b"},"interval":"1h","aggregator":"`+strings.Repeat("x", 5000)+`"}`, "No ID found mapping to aggregator: xxx")
+	f(`{"metric":"m","timestamp":1356998400,"value":1,"tags":{`+nine+
+		`},"interval":"1h","aggregator":"sum","groupByAggregator":"sum"}`,
+		"Too many tags: 9 maximum allowed: 8")
+	f(`{"metric":"m","timestamp":1356998400,"value":1,"tags":{"a":"b"},"interval":"1h","aggregator":"`+
+		strings.Repeat("x", 5000)+`"}`,
+		"No ID found mapping to aggregator: xxx")
 	for _, table := range []string{"tsdb", "r1h", "r1h-pre", "pre"} {
 		if n := rowsOf(b, table); n != 0 {
 			t.Errorf("%d rows in %s", n, table)
@@ -109,10 +121,15 @@ func TestRollup_refused(t *testing.T) {
 		t.Errorf("a refused point has made a name: %s", a.Body)
 	}
 
-	many := strings.Repeat(`{"metric":"m","timestamp":1356998400,"value":1,"tags":{"a":"b"},"interval":"1h","aggregator":"sum"},`, 100_000)
-	b.Refused(b.Post("/api/rollup", "["+many+many[:len(many)-1]+"]"), http.StatusRequestEntityTooLarge, "More than 100000 data points")
+	many := strings.Repeat(
+		`{"metric":"m","timestamp":1356998400,"value":1,"tags":{"a":"b"},"interval":"1h","aggregator":"sum"},`,
+		100_000,
+	)
+	b.Refused(b.Post("/api/rollup", "["+many+many[:len(many)-1]+"]"), http.StatusRequestEntityTooLarge,
+		"More than 100000 data points")
 	// The valid rollups of a request are stored, as with a put.
-	a := b.Post("/api/rollup?summary", `[{"metric":"m","timestamp":1356998400,"value":1,"tags":{"a":"b"},"interval":"1h","aggregator":"sum"},{"metric":"m"}]`)
+	a := b.Post("/api/rollup?summary", `[{"metric":"m","timestamp":1356998400,"value":1,"tags":{"a":"b"},`+
+		`"interval":"1h","aggregator":"sum"},{"metric":"m"}]`)
 	if a.Status != http.StatusBadRequest || a.Body != `{"success":1,"failed":1}` {
 		t.Errorf("got %d %s", a.Status, a.Body)
 	}
@@ -127,14 +144,16 @@ func TestRollup_unknownNameFirst(t *testing.T) {
 	for _, m := range []string{"m=" + late + "&m=" + early, "m=" + early + "&m=" + late} {
 		b.Refused(b.Get("/api/query?start=1356998400&"+m), 400, "No such name for 'tagv': 'nobody'")
 	}
-	b.Refused(b.Get("/api/query?start=1356998400&m="+late+"&m=sum:1h-mimmin:m&m=sum:m"), 400, "No ID found mapping to aggregator: last")
+	b.Refused(b.Get("/api/query?start=1356998400&m="+late+"&m=sum:1h-mimmin:m&m=sum:m"), 400,
+		"No ID found mapping to aggregator: last")
 }
 
 // A gateway without the setting refuses rollups, and reads raw data whatever a query asks for.
 func TestRollup_off(t *testing.T) {
 	b := open(t, nil)
 	b.Put("m 1356998400 1 host=a")
-	a := b.Post("/api/rollup?details", `{"metric":"m","timestamp":1356998400,"value":1,"tags":{"a":"b"},"interval":"1h","aggregator":"sum"}`)
+	a := b.Post("/api/rollup?details",
+		`{"metric":"m","timestamp":1356998400,"value":1,"tags":{"a":"b"},"interval":"1h","aggregator":"sum"}`)
 	if a.Status != http.StatusBadRequest || !strings.Contains(a.Body, "No rollup or aggregations were configured") {
 		t.Errorf("got %d %s", a.Status, a.Body)
 	}
@@ -165,9 +184,11 @@ func TestRollup_writtenAgain(t *testing.T) {
 func TestRollup_resultCache(t *testing.T) {
 	b := open(t, func(cfg *gateway.Config) { gatewaytest.WithRollups(cfg); cfg.ResultCache = "16MiB" })
 	b.Put("m 1356998400 1 host=a")
-	b.Rollups("10m-sum m 1356998400 2 host=a", "1h-sum m 1356998400 3 host=a", "1d-sum m 1356998400 4 host=a", "1h-sum:sum m 1356998400 5 host=a", "1h-max m 1356998400 6 host=a")
+	b.Rollups("10m-sum m 1356998400 2 host=a", "1h-sum m 1356998400 3 host=a", "1d-sum m 1356998400 4 host=a",
+		"1h-sum:sum m 1356998400 5 host=a", "1h-max m 1356998400 6 host=a")
 	all := map[string]string{
-		"sum:1h-sum:rollup_raw:m": "1.0", "sum:20m-sum:m": "2.0", "sum:1h-sum:m": "3.0", "sum:1d-sum:m": "4.0", "sum:1h-sum:pre-agg:m": "5.0", "sum:1h-max:m": "6.0",
+		"sum:1h-sum:rollup_raw:m": "1.0", "sum:20m-sum:m": "2.0", "sum:1h-sum:m": "3.0", "sum:1d-sum:m": "4.0",
+		"sum:1h-sum:pre-agg:m": "5.0", "sum:1h-max:m": "6.0",
 	}
 	for round := range 4 {
 		for query, want := range all {
@@ -178,7 +199,8 @@ func TestRollup_resultCache(t *testing.T) {
 			all["sum:1h-sum:m"] = "33.0"
 		}
 	}
-	if stats := b.Get("/metrics").Body; !strings.Contains(stats, "downpour_result_cache_hits") || strings.Contains(stats, "downpour_result_cache_hits_total 0\n") {
+	if stats := b.Get("/metrics").Body; !strings.Contains(stats, "downpour_result_cache_hits") ||
+		strings.Contains(stats, "downpour_result_cache_hits_total 0\n") {
 		t.Error("nothing was answered from the result cache")
 	}
 }
@@ -207,16 +229,20 @@ func TestRollup_live(t *testing.T) {
 	b.Rollups("1h-sum m 1356998400 3 host=a")
 	b.Put("m 1356998400 1 host=a")
 	s := subscribe(b, `{"start":1356998400,"queries":[{"aggregator":"sum","metric":"m","downsample":"1h-sum"}]}`, "")
-	if got := s.next(); got.Type != "error" || !strings.Contains(got.Error.Message, "A query that is kept up to date cannot read rollups") {
+	if got := s.next(); got.Type != "error" ||
+		!strings.Contains(got.Error.Message, "A query that is kept up to date cannot read rollups") {
 		t.Errorf("got %+v", got)
 	}
-	table := `{"time":{"start":1356998400,"aggregator":"sum","downsampler":{"interval":"1h","aggregator":"sum"}%s},"metrics":[{"id":"a","metric":"m"}]}`
-	if got := subscribeExp(b, fmt.Sprintf(table, ""), "").next(); got.Type != "error" || !strings.Contains(got.Error.Message, "A query that is kept up to date cannot read rollups") {
+	table := `{"time":{"start":1356998400,"aggregator":"sum","downsampler":{"interval":"1h",` +
+		`"aggregator":"sum"}%s},"metrics":[{"id":"a","metric":"m"}]}`
+	if got := subscribeExp(b, fmt.Sprintf(table, ""), "").next(); got.Type != "error" ||
+		!strings.Contains(got.Error.Message, "A query that is kept up to date cannot read rollups") {
 		t.Errorf("expressions: got %+v, want an error", got)
 	}
 	e := subscribeExp(b, fmt.Sprintf(table, `,"rollupUsage":"ROLLUP_RAW"`), "")
 	e.settle(e.next())
-	s = subscribe(b, `{"start":1356998400,"queries":[{"aggregator":"sum","metric":"m","downsample":"1h-sum","rollupUsage":"ROLLUP_RAW"}]}`, "")
+	s = subscribe(b, `{"start":1356998400,"queries":[{"aggregator":"sum","metric":"m","downsample":"1h-sum",`+
+		`"rollupUsage":"ROLLUP_RAW"}]}`, "")
 	if got := s.next(); got.Type != "snapshot" {
 		t.Errorf("got %+v", got)
 	}
@@ -227,8 +253,10 @@ func TestRollup_delete(t *testing.T) {
 	b := open(t, func(cfg *gateway.Config) { gatewaytest.WithRollups(cfg); cfg.AllowDelete = true })
 	b.Rollups("1h-sum m 1356998400 3 host=a")
 	b.Put("m 1356998400 1 host=a")
-	b.Refused(b.Do(http.MethodDelete, "/api/query?"+day+"sum:1h-sum:m", nil), http.StatusBadRequest, "A query that deletes cannot read rollups")
-	b.Refused(b.Do(http.MethodDelete, "/api/query?"+day+"sum:1d-sum:rollup_fallback_raw:m", nil), http.StatusBadRequest, "A query that deletes cannot read rollups")
+	b.Refused(b.Do(http.MethodDelete, "/api/query?"+day+"sum:1h-sum:m", nil), http.StatusBadRequest,
+		"A query that deletes cannot read rollups")
+	b.Refused(b.Do(http.MethodDelete, "/api/query?"+day+"sum:1d-sum:rollup_fallback_raw:m", nil), http.StatusBadRequest,
+		"A query that deletes cannot read rollups")
 	if rowsOf(b, "tsdb") != 1 || rowsOf(b, "r1h") != 1 {
 		t.Error("a refused query has deleted a row")
 	}
@@ -285,7 +313,8 @@ func TestRollup_servers(t *testing.T) {
 		b.Rollups("1h-sum m 1356998400 3 host=a")
 		// explain comes first: once a server has refused a part, it gets none for a while.
 		var explained struct{ Parts []struct{ Server string } }
-		if err := json.Unmarshal([]byte(b.Get("/api/query?explain&"+day+"sum:1h-sum:m").Body), &explained); err != nil || len(explained.Parts) == 0 {
+		err := json.Unmarshal([]byte(b.Get("/api/query?explain&"+day+"sum:1h-sum:m").Body), &explained)
+		if err != nil || len(explained.Parts) == 0 {
 			t.Fatalf("explain: %v", err)
 		}
 		hasPoints(b, day+"sum:1h-sum:m", `{"1356998400":3.0}`)
@@ -309,7 +338,8 @@ func TestRollup_split(t *testing.T) {
 	})
 	for hour := range 9 {
 		b.Put(fmt.Sprintf("m %d %d host=a", 1356998400+3600*hour+60, hour))
-		b.Rollups(fmt.Sprintf("1h-sum m %d %d host=a", 1356998400+3600*hour, 100+hour), fmt.Sprintf("10m-sum m %d %d host=a", 1356998400+3600*hour, 200+hour))
+		b.Rollups(fmt.Sprintf("1h-sum m %d %d host=a", 1356998400+3600*hour, 100+hour),
+			fmt.Sprintf("10m-sum m %d %d host=a", 1356998400+3600*hour, 200+hour))
 	}
 	b.Put("m 1357020060 60 host=b") // 06:01, of a series without rollups
 	f := func(query, want string) {
@@ -317,20 +347,28 @@ func TestRollup_split(t *testing.T) {
 		hasPoints(b, "start=1356998400&"+query, want)
 	}
 
-	f("m=sum:1h-sum:m", `{"1356998400":100.0,"1357002000":101.0,"1357005600":102.0,"1357009200":103.0,"1357012800":104.0,"1357016400":105.0,"1357020000":66.0,"1357023600":7.0,"1357027200":8.0}`)
+	f("m=sum:1h-sum:m", `{"1356998400":100.0,"1357002000":101.0,"1357005600":102.0,"1357009200":103.0,`+
+		`"1357012800":104.0,"1357016400":105.0,"1357020000":66.0,"1357023600":7.0,"1357027200":8.0}`)
 	f("m=sum:3h-sum:m{host=*}", `{"1356998400":303.0,"1357009200":312.0,"1357020000":21.0} {"1357020000":60.0}`)
 	// The first rate after the split is computed from raw data alone, which begins a bucket earlier.
-	f("m=sum:rate:1h-sum:m{host=a}", `{"1357002000":2.777777777777778E-4,"1357005600":2.777777777777778E-4,"1357009200":2.777777777777778E-4,"1357012800":2.777777777777778E-4,"1357016400":2.777777777777778E-4,"1357020000":2.777777777777778E-4,"1357023600":2.777777777777778E-4,"1357027200":2.777777777777778E-4}`)
+	f("m=sum:rate:1h-sum:m{host=a}", `{"1357002000":2.777777777777778E-4,"1357005600":2.777777777777778E-4,`+
+		`"1357009200":2.777777777777778E-4,"1357012800":2.777777777777778E-4,"1357016400":2.777777777777778E-4,`+
+		`"1357020000":2.777777777777778E-4,"1357023600":2.777777777777778E-4,"1357027200":2.777777777777778E-4}`)
 	// Only rollups: the query ends before the split. Only raw data: by rollup_raw. Only rollups: the
 	// table of ten minutes has no delay, and so no split.
-	f("end=1357016400&m=sum:1h-sum:m", `{"1356998400":100.0,"1357002000":101.0,"1357005600":102.0,"1357009200":103.0,"1357012800":104.0,"1357016400":105.0}`)
-	f("end=1357027200&m=sum:1h-sum:rollup_raw:m{host=a}", `{"1356998400":0.0,"1357002000":1.0,"1357005600":2.0,"1357009200":3.0,"1357012800":4.0,"1357016400":5.0,"1357020000":6.0,"1357023600":7.0,"1357027200":8.0}`)
-	f("m=sum:30m-sum:m{host=a}&arrays", `[[1356998400,200.0],[1357002000,201.0],[1357005600,202.0],[1357009200,203.0],[1357012800,204.0],[1357016400,205.0],[1357020000,206.0],[1357023600,207.0],[1357027200,208.0]]`)
+	f("end=1357016400&m=sum:1h-sum:m", `{"1356998400":100.0,"1357002000":101.0,"1357005600":102.0,`+
+		`"1357009200":103.0,"1357012800":104.0,"1357016400":105.0}`)
+	f("end=1357027200&m=sum:1h-sum:rollup_raw:m{host=a}", `{"1356998400":0.0,"1357002000":1.0,"1357005600":2.0,`+
+		`"1357009200":3.0,"1357012800":4.0,"1357016400":5.0,"1357020000":6.0,"1357023600":7.0,"1357027200":8.0}`)
+	f("m=sum:30m-sum:m{host=a}&arrays", `[[1356998400,200.0],[1357002000,201.0],[1357005600,202.0],[1357009200,`+
+		`203.0],[1357012800,204.0],[1357016400,205.0],[1357020000,206.0],[1357023600,207.0],[1357027200,208.0]]`)
 	hasPoints(b, "start=1357020000&m=sum:1h-sum:m", `{"1357020000":66.0,"1357023600":7.0,"1357027200":8.0}`)
 
 	// Two hours later the same query has more complete rollups, and no split.
 	now = now.Add(2 * time.Hour)
-	f("end=1357027200&m=sum:1h-sum:m", `{"1356998400":100.0,"1357002000":101.0,"1357005600":102.0,"1357009200":103.0,"1357012800":104.0,"1357016400":105.0,"1357020000":106.0,"1357023600":107.0,"1357027200":108.0}`)
+	f("end=1357027200&m=sum:1h-sum:m",
+		`{"1356998400":100.0,"1357002000":101.0,"1357005600":102.0,"1357009200":103.0,"1357012800":104.0,`+
+			`"1357016400":105.0,"1357020000":106.0,"1357023600":107.0,"1357027200":108.0}`)
 	s := subscribe(b, `{"start":1357020000,"queries":[{"aggregator":"sum","metric":"m","downsample":"1h-sum"}]}`, "")
 	if got := s.next(); got.Type != "error" {
 		t.Errorf("got %+v", got)
@@ -346,7 +384,8 @@ func TestRollup_oldCells(t *testing.T) {
 	old := func(qualifier string, value byte) store.Mutation {
 		return store.Mutation{Row: row, Family: encoding.FamilyData, Qualifier: []byte(qualifier), Value: []byte{value}}
 	}
-	if err := b.Store.Apply(b.Context(), "r1h", []store.Mutation{old("sum:\x00\x10", 20), old("count:\x00\x20", 3), old("max:\x00\x00", 9)}); err != nil {
+	if err := b.Store.Apply(b.Context(), "r1h",
+		[]store.Mutation{old("sum:\x00\x10", 20), old("count:\x00\x20", 3), old("max:\x00\x00", 9)}); err != nil {
 		t.Fatal(err)
 	}
 	hasPoints(b, day+"sum:1h-sum:m", `{"1356998400":7.0,"1357002000":20.0}`)
@@ -383,7 +422,10 @@ func TestRollup_equalsRaw(t *testing.T) {
 				for _, v := range values {
 					sum += v
 				}
-				for function, v := range map[string]int64{"sum": sum, "count": int64(len(values)), "min": slices.Min(values), "max": slices.Max(values)} {
+				for function, v := range map[string]int64{
+					"sum": sum, "count": int64(len(values)), "min": slices.Min(values),
+					"max": slices.Max(values),
+				} {
 					lines = append(lines, fmt.Sprintf("%s-%s m %d %d host=h%d", name, function, at, v, host))
 				}
 			}
@@ -399,8 +441,8 @@ func TestRollup_equalsRaw(t *testing.T) {
 		width := []int64{600, 1200, 3600, 7200, 21600, 86400}[r.IntN(6)]
 		start := from + r.Int64N(2*86400/width)*width
 		end := start + (1+r.Int64N(86400/width))*width - 1
-		query := fmt.Sprintf("start=%d&end=%d&m=%s:%ds-%s%s:", start, end, pick("zimsum", "none", "mimmax", "mimmin"), width,
-			pick("sum", "count", "min", "max", "avg", "zimsum", "mimmin", "mimmax"), pick("", "-nan", "-zero"))
+		query := fmt.Sprintf("start=%d&end=%d&m=%s:%ds-%s%s:", start, end, pick("zimsum", "none", "mimmax", "mimmin"),
+			width, pick("sum", "count", "min", "max", "avg", "zimsum", "mimmin", "mimmax"), pick("", "-nan", "-zero"))
 		rest := "m{host=" + pick("*", "h1|h2", "h3") + "}"
 		if width == 600 && r.IntN(2) == 0 {
 			rest = "m"

@@ -60,19 +60,24 @@ func TestRunningQueries(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	gone := make(chan error)
 	go func() {
-		_, err := b.Try(ctx, "GET", gatewaytest.PastQuery, nil, "Authorization", "Bearer secret-0123456789", "X-Mine", "1")
+		_, err := b.Try(ctx, "GET", gatewaytest.PastQuery, nil,
+			"Authorization", "Bearer secret-0123456789", "X-Mine", "1")
 		gone <- err
 	}()
 	var s statsQuery
 	eventually(t, "the query is listed", func() bool { s = queriesOf(b); return len(s.Running) == 1 })
 	r := s.Running[0]
-	if r.Query.Start != "1356998400" || len(r.Query.Queries) != 1 || r.Query.Queries[0].Metric != "m" || !strings.HasPrefix(r.Remote, "127.0.0.1:") ||
-		r.Headers["X-Mine"] != "1" || r.Headers["Authorization"] != "***" || r.QueryStart == 0 || r.Elapsed <= 0 {
+	if r.Query.Start != "1356998400" || len(r.Query.Queries) != 1 || r.Query.Queries[0].Metric != "m" ||
+		!strings.HasPrefix(r.Remote, "127.0.0.1:") || r.Headers["X-Mine"] != "1" ||
+		r.Headers["Authorization"] != "***" || r.QueryStart == 0 || r.Elapsed <= 0 {
 		t.Errorf("running: %+v", r)
 	}
 	cancel()
 	<-gone
-	eventually(t, "the query has ended", func() bool { s = queriesOf(b); return len(s.Running) == 0 && len(s.Completed) == 1 })
+	eventually(t, "the query has ended", func() bool {
+		s = queriesOf(b)
+		return len(s.Running) == 0 && len(s.Completed) == 1
+	})
 	if c := s.Completed[0]; c.SentToClient || c.Exception == "null" || c.HTTPResponse.Code == 200 {
 		t.Errorf("a client that left: got %+v, want an exception and nothing sent", c)
 	}
@@ -87,8 +92,10 @@ func TestRunningQueries(t *testing.T) {
 		switch c.HTTPResponse.Code {
 		case 200:
 			good += c.Executed
-			if c.Exception != "null" || !c.SentToClient || c.HTTPResponse.ReasonPhrase != "OK" || c.Stats["emittedDPs"] != 2 || c.Stats["dpsPreFilter"] != 2 ||
-				c.Stats["rowsFromStorage"] != 1 || c.Stats["bytesFromStorage"] == 0 || c.Stats["totalTime"] <= 0 || c.QueryCompletedTimestamp < c.QueryStartTimestamp {
+			if c.Exception != "null" || !c.SentToClient || c.HTTPResponse.ReasonPhrase != "OK" ||
+				c.Stats["emittedDPs"] != 2 || c.Stats["dpsPreFilter"] != 2 || c.Stats["rowsFromStorage"] != 1 ||
+				c.Stats["bytesFromStorage"] == 0 || c.Stats["totalTime"] <= 0 ||
+				c.QueryCompletedTimestamp < c.QueryStartTimestamp {
 				t.Errorf("completed: %+v", c)
 			}
 		case 400:

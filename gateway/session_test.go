@@ -39,7 +39,8 @@ func TestSession(t *testing.T) {
 		case difference != "" && !listed:
 			t.Errorf("step %d: %s %s %s: %s", i, st.Method, st.Path, st.Body, difference)
 		case difference == "" && listed:
-			t.Errorf("step %d: %s %s is answered as recorded: take it from the list (%s)", i, st.Method, st.Path, reason)
+			t.Errorf("step %d: %s %s is answered as recorded: take it from the list (%s)",
+				i, st.Method, st.Path, reason)
 		case difference == "":
 			equal++
 		}

@@ -37,7 +37,8 @@ func TestSeveral_renames(t *testing.T) {
 					t.Fatalf("before: %d %s", x.Status, x.Body)
 				}
 			}
-			if x := a.Post("/api/uid/rename", fmt.Sprintf(`{%q:%q,"name":%q}`, kind, old, renamed)); x.Status != http.StatusOK {
+			if x := a.Post("/api/uid/rename",
+				fmt.Sprintf(`{%q:%q,"name":%q}`, kind, old, renamed)); x.Status != http.StatusOK {
 				t.Fatalf("rename: %d %s", x.Status, x.Body)
 			}
 			after := severalQuery + strings.Replace("m", old, renamed, 1)
@@ -47,25 +48,33 @@ func TestSeveral_renames(t *testing.T) {
 			soon(t, "the other gateway knows", func() bool {
 				x := b.Get(query)
 				switch {
-				case kind == "metric" && x.Status == http.StatusBadRequest && strings.Contains(x.Body, "No such name for 'metrics': 'm'"):
+				case kind == "metric" && x.Status == http.StatusBadRequest &&
+					strings.Contains(x.Body, "No such name for 'metrics': 'm'"):
 					return true
-				case x.Status == http.StatusOK && strings.Count(x.Body, `"dps":{"13`) == 2 && strings.Contains(x.Body, fmt.Sprintf(form, old)):
+				case x.Status == http.StatusOK && strings.Count(x.Body, `"dps":{"13`) == 2 &&
+					strings.Contains(x.Body, fmt.Sprintf(form, old)):
 					return false
-				case x.Status == http.StatusOK && strings.Count(x.Body, `"dps":{"13`) == 2 && strings.Contains(x.Body, fmt.Sprintf(form, renamed)):
-					// A rename writes the UID's name before it deletes the old one, as OpenTSDB's does: in between the old
-					// name of a metric is answered with the new one, and then refused.
+				case x.Status == http.StatusOK && strings.Count(x.Body, `"dps":{"13`) == 2 &&
+					strings.Contains(x.Body, fmt.Sprintf(form, renamed)):
+					// A rename writes the UID's name before it deletes the old one, as OpenTSDB's
+					// does: in between the old name of a metric is answered with the new one, and
+					// then refused.
 					return kind != "metric"
 				}
 				t.Fatalf("in between: %d %s, want the answer of before or after the rename", x.Status, x.Body)
 				return false
 			})
-			if x := b.Get(after); strings.Count(x.Body, `"dps":{"13`) != 2 || !strings.Contains(x.Body, fmt.Sprintf(form, renamed)) {
+			if x := b.Get(after); strings.Count(x.Body, `"dps":{"13`) != 2 ||
+				!strings.Contains(x.Body, fmt.Sprintf(form, renamed)) {
 				t.Errorf("afterwards: %d %s", x.Status, x.Body)
 			}
-			if x := a.Post("/api/uid/rename", fmt.Sprintf(`{%q:%q,"name":%q}`, kind, renamed, old)); x.Status != http.StatusOK {
+			if x := a.Post("/api/uid/rename",
+				fmt.Sprintf(`{%q:%q,"name":%q}`, kind, renamed, old)); x.Status != http.StatusOK {
 				t.Fatalf("rename back: %d %s", x.Status, x.Body)
 			}
-			soon(t, "the other gateway knows of the way back", func() bool { return strings.Contains(b.Get(query).Body, fmt.Sprintf(form, old)) })
+			soon(t, "the other gateway knows of the way back", func() bool {
+				return strings.Contains(b.Get(query).Body, fmt.Sprintf(form, old))
+			})
 		})
 	}
 }

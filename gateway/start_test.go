@@ -31,7 +31,8 @@ func TestStart_waits(t *testing.T) {
 	f := func(path string, status int, words string) {
 		t.Helper()
 		a := b.Get(path)
-		if a.Status != status || !strings.Contains(a.Body, words) || status == 503 && a.Header.Get("Retry-After") == "" {
+		if a.Status != status || !strings.Contains(a.Body, words) ||
+			status == 503 && a.Header.Get("Retry-After") == "" {
 			t.Errorf("%s: %d %s %v, want %d %s", path, a.Status, a.Body, a.Header, status, words)
 		}
 	}
@@ -42,7 +43,9 @@ func TestStart_waits(t *testing.T) {
 
 	started := make(chan error, 1)
 	go func() { started <- g.Start(t.Context(), st) }()
-	eventually(t, "the reason is reported", func() bool { return strings.Contains(b.Get("/readyz").Body, "table tsdb: store unavailable") })
+	eventually(t, "the reason is reported", func() bool {
+		return strings.Contains(b.Get("/readyz").Body, "table tsdb: store unavailable")
+	})
 	f("/healthz", 200, "ok")
 	f(gatewaytest.SomeQuery, 503, "waits for")
 	if a := b.Post("/api/put", gatewaytest.BadPoint); a.Status != 503 {

@@ -16,15 +16,18 @@ import (
 	"downpour/pushdown/rpc/server"
 )
 
-// A token file that is replaced on both sides under running queries: pushdown servers execute parts again within
-// seconds, with the new token, and every answer is right meanwhile. The admin's token, which stands first, is never sent.
+// A token file that is replaced on both sides under running queries: pushdown servers execute parts
+// again within seconds, with the new token, and every answer is right meanwhile. The admin's token,
+// which stands first, is never sent.
 func TestPushdown_tokens(t *testing.T) {
-	const admin, before, after, client = "operator-0123456789", "before-0123456789", "after-0123456789", "client-0123456789"
+	const admin, client = "operator-0123456789", "client-0123456789"
+	const before, after = "before-0123456789", "after-0123456789"
 	path := filepath.Join(t.TempDir(), "tokens")
 	replace := func(sent string) {
 		t.Helper()
 		next := path + ".new"
-		if err := os.WriteFile(next, []byte("admin "+admin+" operator\nread "+sent+"\nread "+client+"\n"), 0o600); err != nil {
+		text := "admin " + admin + " operator\nread " + sent + "\nread " + client + "\n"
+		if err := os.WriteFile(next, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if err := os.Rename(next, path); err != nil {
@@ -42,12 +45,15 @@ func TestPushdown_tokens(t *testing.T) {
 	}
 	var mu sync.Mutex
 	seen := map[string]auth.Scope{} // what a token allowed when it came last
-	srv, err := server.NewServer(server.Config{Program: "test", Table: cfg.TableData, Schema: cfg.Schema(), Allow: func(token string) bool {
+	allow := func(token string) bool {
 		mu.Lock()
 		defer mu.Unlock()
 		seen[token] = tokens.Check(token)
 		return seen[token]&auth.Read != 0
-	}}, st)
+	}
+	srv, err := server.NewServer(
+		server.Config{Program: "test", Table: cfg.TableData, Schema: cfg.Schema(), Allow: allow}, st,
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,11 +73,13 @@ func TestPushdown_tokens(t *testing.T) {
 	// pushed asks, checks the answer, and tells whether the server executes parts and knows a token.
 	pushed := func(token string) bool {
 		t.Helper()
-		if a := b.Get(gatewaytest.SomeQuery, bearer...); a.Status != 200 || !strings.Contains(a.Body, `{"1356998400":1}`) {
+		if a := b.Get(gatewaytest.SomeQuery, bearer...); a.Status != 200 ||
+			!strings.Contains(a.Body, `{"1356998400":1}`) {
 			t.Fatalf("an answer of that time: %d %s", a.Status, a.Body)
 		}
 		var explained struct{ Parts []struct{ Server string } }
-		if a := b.Get(gatewaytest.SomeQuery+"&explain=true", bearer...); json.Unmarshal([]byte(a.Body), &explained) != nil || len(explained.Parts) == 0 {
+		a := b.Get(gatewaytest.SomeQuery+"&explain=true", bearer...)
+		if json.Unmarshal([]byte(a.Body), &explained) != nil || len(explained.Parts) == 0 {
 			t.Fatalf("explain: %d %s", a.Status, a.Body)
 		}
 		mu.Lock()

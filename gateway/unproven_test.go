@@ -34,7 +34,9 @@ func (s *earlyStore) Version(ctx context.Context, table, family string, r store.
 	return s.Store.Features().Versioner.Version(ctx, table, family, r)
 }
 
-func (s *earlyStore) UnprovenVersion(ctx context.Context, table, family string, r store.KeyRange) (string, func() error, error) {
+func (s *earlyStore) UnprovenVersion(
+	ctx context.Context, table, family string, r store.KeyRange,
+) (string, func() error, error) {
 	key := table + family + string(r.Start)
 	if s.stale.Load() {
 		token, _ := s.tokens.LoadOrStore(key, "")
@@ -65,7 +67,8 @@ func TestQuery_unproven(t *testing.T) {
 
 		b.Put("m 1356998401 2 host=a")
 		st.stale.Store(true)
-		if a := b.Get(query); a.Err != nil || a.Status != 200 || !strings.Contains(a.Body, `"1356998400":3`) || strings.Count(a.Body, "[{") != 1 {
+		if a := b.Get(query); a.Err != nil || a.Status != 200 || !strings.Contains(a.Body, `"1356998400":3`) ||
+			strings.Count(a.Body, "[{") != 1 {
 			t.Errorf("until %s: %d %s, error %v, want the value 3 alone", end, a.Status, a.Body, a.Err)
 		}
 		// One proof of the whole answer, one before the parts are asked for, one of each part.
@@ -97,7 +100,8 @@ func TestQuery_compressedAhead(t *testing.T) {
 
 	first, plain := b.Get(query, "Accept-Encoding", "gzip"), b.Get(query, "Accept-Encoding", "identity")
 	if len(plain.Body) < 2000 || len(first.Body) > len(plain.Body)/2 {
-		t.Fatalf("%d bytes, compressed %d: want 2000 or more, and half of them compressed", len(plain.Body), len(first.Body))
+		t.Fatalf("%d bytes, compressed %d: want 2000 or more, and half of them compressed",
+			len(plain.Body), len(first.Body))
 	}
 	for range 4 {
 		a := b.Get(query, "Accept-Encoding", "gzip")
@@ -111,10 +115,12 @@ func TestQuery_compressedAhead(t *testing.T) {
 		if body, err := io.ReadAll(r); err != nil || string(body) != plain.Body {
 			t.Errorf("%v, body %.100s, want %.100s", err, body, plain.Body)
 		}
-		if p := b.Get(query, "Accept-Encoding", "identity"); p.Body != plain.Body || p.Header.Get("Content-Encoding") != "" {
+		p := b.Get(query, "Accept-Encoding", "identity")
+		if p.Body != plain.Body || p.Header.Get("Content-Encoding") != "" {
 			t.Errorf("plain: %v %.100s", p.Header, p.Body)
 		}
-		if n := b.Get(query, "Accept-Encoding", "gzip", "If-None-Match", first.Header.Get("ETag")); n.Status != http.StatusNotModified || n.Body != "" || n.Header.Get("Content-Encoding") != "" {
+		n := b.Get(query, "Accept-Encoding", "gzip", "If-None-Match", first.Header.Get("ETag"))
+		if n.Status != http.StatusNotModified || n.Body != "" || n.Header.Get("Content-Encoding") != "" {
 			t.Errorf("known to the client: %d %v, %d bytes, want 304", n.Status, n.Header, len(n.Body))
 		}
 	}
@@ -149,8 +155,10 @@ func TestQuery_unprovenCompressed(t *testing.T) {
 	if err != nil || !strings.Contains(string(body), `"1356998400":77777`) || strings.Count(string(body), "[{") != 1 {
 		t.Errorf("%v, %.200s, want the value 77777", err, body)
 	}
-	if tag, encodings := a.Header.Get("ETag"), a.Header.Values("Content-Encoding"); tag == old || len(encodings) != 1 || st.failed.Load() == 0 {
-		t.Errorf("tag %s, as before: %t, want another; encodings %q, want one; %d proofs failed, want some", tag, tag == old, encodings, st.failed.Load())
+	tag, encodings := a.Header.Get("ETag"), a.Header.Values("Content-Encoding")
+	if tag == old || len(encodings) != 1 || st.failed.Load() == 0 {
+		t.Errorf("tag %s, as before: %t, want another; encodings %q, want one; %d proofs failed, want some",
+			tag, tag == old, encodings, st.failed.Load())
 	}
 }
 
@@ -180,7 +188,8 @@ func TestQuery_unprovenError(t *testing.T) {
 		t.Fatalf("delete: %d %s", a.Status, a.Body)
 	}
 	st.stale.Store(true)
-	if a := b.Get(both); a.Status != 200 || !strings.Contains(a.Body, `"1356998401":1`) || strings.Contains(a.Body, "other") {
+	if a := b.Get(both); a.Status != 200 || !strings.Contains(a.Body, `"1356998401":1`) ||
+		strings.Contains(a.Body, "other") {
 		t.Errorf("two points are left: %d %s", a.Status, a.Body)
 	}
 }

@@ -45,8 +45,10 @@ func TestWriteTime_everyRoute(t *testing.T) {
 		{"POST", "/api/uid/tsmeta", `{"tsuid":"000001000001000001","displayName":"x"}`},
 	} {
 		a := b.Do(c.method, c.path, strings.NewReader(c.body))
-		if a.Status != http.StatusServiceUnavailable || a.Header.Get("Retry-After") == "" || strings.Contains(c.path, "?") == false && !strings.Contains(a.Body, "DOWNPOUR_PUT_TIMEOUT") {
-			t.Errorf("%s %s while the store does not answer: got %d, Retry-After %q, %s; want 503, a Retry-After and the setting", c.method, c.path, a.Status, a.Header.Get("Retry-After"), a.Body)
+		if a.Status != http.StatusServiceUnavailable || a.Header.Get("Retry-After") == "" ||
+			strings.Contains(c.path, "?") == false && !strings.Contains(a.Body, "DOWNPOUR_PUT_TIMEOUT") {
+			t.Errorf("%s %s while the store does not answer: got %d, Retry-After %q, %s; want 503, "+
+				"a Retry-After and the setting", c.method, c.path, a.Status, a.Header.Get("Retry-After"), a.Body)
 		}
 	}
 
@@ -54,9 +56,14 @@ func TestWriteTime_everyRoute(t *testing.T) {
 	answer()
 	b.Put("known 1356998402 1 host=b")
 	answer = b.Store.StopWriting()
-	for _, path := range []string{"/api/search/lookup?m=known", "/api/query/last?timeseries=known", "/api/uid/tsmeta?m=known", "/api/uid/uidmeta?type=metric&uid=000001"} {
-		if a := b.Get(path); a.Status != http.StatusServiceUnavailable || a.Header.Get("Retry-After") == "" || !strings.Contains(a.Body, "DOWNPOUR_PUT_TIMEOUT") {
-			t.Errorf("%s while meta data cannot be written: got %d, Retry-After %q, %s; want 503, a Retry-After and the setting", path, a.Status, a.Header.Get("Retry-After"), a.Body)
+	for _, path := range []string{
+		"/api/search/lookup?m=known", "/api/query/last?timeseries=known", "/api/uid/tsmeta?m=known",
+		"/api/uid/uidmeta?type=metric&uid=000001",
+	} {
+		if a := b.Get(path); a.Status != http.StatusServiceUnavailable || a.Header.Get("Retry-After") == "" ||
+			!strings.Contains(a.Body, "DOWNPOUR_PUT_TIMEOUT") {
+			t.Errorf("%s while meta data cannot be written: got %d, Retry-After %q, %s; "+
+				"want 503, a Retry-After and the setting", path, a.Status, a.Header.Get("Retry-After"), a.Body)
 		}
 	}
 }

@@ -72,13 +72,18 @@ func (c *accessCluster) columns(t *testing.T) {
 	cells := must[[]e2e.Cell](t)(c.hbase.Admin.Scan(ctx, c.tables.Data))
 	const name = "narrow"
 	keytab := must[string](t)(c.kdc.Keytab(ctx, name))
-	err := errors.Join(c.hbase.Admin.Grant(ctx, name, c.tables.UID, "R"), c.hbase.Admin.GrantColumn(ctx, name, c.tables.Data, cells[0].Qualifier))
+	err := errors.Join(c.hbase.Admin.Grant(ctx, name, c.tables.UID, "R"),
+		c.hbase.Admin.GrantColumn(ctx, name, c.tables.Data, cells[0].Qualifier))
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	client := must[*kerberos.Client](t)(kerberos.Open(kerberos.Config{Keytab: keytab, Principal: name, Krb5Conf: c.kdc.Krb5Conf()}, nil))
-	st := must[*hbasestore.Store](t)(hbasestore.Open(hbasestore.Config{Quorum: c.hbase.Quorum(), Security: &hbasestore.Security{Client: client}}))
+	client := must[*kerberos.Client](t)(
+		kerberos.Open(kerberos.Config{Keytab: keytab, Principal: name, Krb5Conf: c.kdc.Krb5Conf()}, nil),
+	)
+	st := must[*hbasestore.Store](t)(
+		hbasestore.Open(hbasestore.Config{Quorum: c.hbase.Quorum(), Security: &hbasestore.Security{Client: client}}),
+	)
 	defer st.Close()
 	err = e2e.Until(ctx, 100*time.Millisecond, func(ctx context.Context) error {
 		n := 0
@@ -109,7 +114,8 @@ func (c *accessCluster) columns(t *testing.T) {
 		"tool":            c.run(ctx, env, "export", "2012/12/31-00:00:00", "sum", "acl.m"),
 		"pushdown server": asPushdown,
 	} {
-		if err == nil || !strings.Contains(err.Error(), "lacks the right READ (in grant of hbase shell: 'R') on all of families") {
+		if err == nil ||
+			!strings.Contains(err.Error(), "lacks the right READ (in grant of hbase shell: 'R') on all of families") {
 			t.Errorf("%s: got %v, want that it does not start", program, err)
 		}
 	}
@@ -119,8 +125,9 @@ func (c *accessCluster) columns(t *testing.T) {
 func (c *accessCluster) try(t *testing.T, u user) {
 	ctx := within(t, 10*time.Minute)
 	env := c.env(map[string]string{
-		"DOWNPOUR_HBASE_KERBEROS": "keytab:" + must[string](t)(c.kdc.Keytab(ctx, u.name)) + ":" + u.name + "@" + e2e.Realm,
-		"DOWNPOUR_QUERY_TIMEOUT":  queryTimeout.String(),
+		"DOWNPOUR_HBASE_KERBEROS": "keytab:" + must[string](t)(c.kdc.Keytab(ctx, u.name)) + ":" + u.name +
+			"@" + e2e.Realm,
+		"DOWNPOUR_QUERY_TIMEOUT": queryTimeout.String(),
 	})
 	grant := func(where, letters string) {
 		t.Helper()
@@ -166,7 +173,9 @@ const (
 )
 
 // refused wants an error that names the right and the table, and soon.
-func (c *accessCluster) refused(ctx context.Context, t *testing.T, u user, env map[string]string, where string, letter rune) {
+func (c *accessCluster) refused(
+	ctx context.Context, t *testing.T, u user, env map[string]string, where string, letter rune,
+) {
 	t.Helper()
 	right := map[rune]string{'R': "READ", 'W': "WRITE", 'C': "CREATE"}[letter]
 	want := fmt.Sprintf(" lacks the right %s (in grant of hbase shell: '%c')", right, letter)
@@ -211,7 +220,11 @@ func (c *accessCluster) users() []user {
 		{"cached", map[string]string{data: "RC", uid: "R"}, c.cached},
 		{"ro", map[string]string{data: "R", uid: "R", meta: "R", state: "R"}, c.readOnly},
 		{"pushdown", map[string]string{data: "R"}, c.ofPushdown},
-		{"compacting", map[string]string{data: "RWC", state: "RW", uid: "R"}, c.tool("compact", "-margin", "0s", "2012/12/31-00:00:00", "2013/01/02-00:00:00", "acl.m")},
+		{
+			"compacting",
+			map[string]string{data: "RWC", state: "RW", uid: "R"},
+			c.tool("compact", "-margin", "0s", "2012/12/31-00:00:00", "2013/01/02-00:00:00", "acl.m"),
+		},
 		{"retaining", map[string]string{data: "RW", state: "RW", uid: "R"}, c.retaining},
 		{"rolling", rollups, c.tool("rollup", "2012/12/31-00:00:00", "2013/01/02-00:00:00", "acl.m")},
 	}
@@ -246,7 +259,11 @@ func (c *accessCluster) tool(args ...string) func(context.Context, map[string]st
 }
 
 func (c *accessCluster) run(ctx context.Context, env map[string]string, args ...string) error {
-	status, out, err := e2e.Run(ctx, "./gateway/cmd/gateway", e2e.ProgramOptions{Env: env, Dir: c.TempDir(), Args: args})
+	status, out, err := e2e.Run(ctx, "./gateway/cmd/gateway", e2e.ProgramOptions{
+		Env:  env,
+		Dir:  c.TempDir(),
+		Args: args,
+	})
 	if err == nil && status != 0 {
 		err = fmt.Errorf("%v: status %d: %s", args, status, out)
 	}
@@ -278,7 +295,12 @@ func (c *accessCluster) feed(ctx context.Context) error {
 	var points []e2e.Point
 	for _, metric := range []string{"acl.m", "acl.past"} {
 		for i := range int64(2) {
-			points = append(points, e2e.Point{Metric: metric, Timestamp: dataStart + i, Value: []byte("1"), Tags: map[string]string{"host": host}})
+			points = append(points, e2e.Point{
+				Metric:    metric,
+				Timestamp: dataStart + i,
+				Value:     []byte("1"),
+				Tags:      map[string]string{"host": host},
+			})
 		}
 	}
 	return e2e.Put(ctx, c.feeder.URL, points)
@@ -293,7 +315,11 @@ func (c *accessCluster) retaining(ctx context.Context, env map[string]string) er
 	}
 	env = maps.Clone(env)
 	env["DOWNPOUR_RETENTION"] = writeFile(c.T, "rules", "^acl.past 1y\n")
-	status, plan, err := e2e.Run(ctx, "./gateway/cmd/gateway", e2e.ProgramOptions{Env: env, Dir: c.TempDir(), Args: []string{"retention", "plan"}})
+	status, plan, err := e2e.Run(ctx, "./gateway/cmd/gateway", e2e.ProgramOptions{
+		Env:  env,
+		Dir:  c.TempDir(),
+		Args: []string{"retention", "plan"},
+	})
 	rows := rowsToDelete.FindStringSubmatch(plan)
 	if err != nil || status != 0 || rows == nil {
 		return fmt.Errorf("plan: status %d, %v: %s", status, err, plan)
@@ -334,17 +360,20 @@ const aclQuery = "/api/query?start=1356998000&end=1356999000&m=sum:acl.m"
 
 // newPoint has a name that was not there before.
 func newPoint() string {
-	return fmt.Sprintf(`{"metric":"acl.m","timestamp":%d,"value":7,"tags":{"host":"h%d"}}`, dataStart, time.Now().UnixNano())
+	return fmt.Sprintf(`{"metric":"acl.m","timestamp":%d,"value":7,"tags":{"host":"h%d"}}`,
+		dataStart, time.Now().UnixNano())
 }
 
 func (c *accessCluster) putAndQuery(ctx context.Context, env map[string]string) error {
 	return c.on(ctx, env, map[string]string{"DOWNPOUR_RESULT_CACHE": "off"}, func(g *e2e.Program) error {
-		return errors.Join(request(ctx, g.URL+"/api/put", newPoint(), 204, ""), request(ctx, g.URL+aclQuery, "", 200, `"metric":"acl.m"`))
+		return errors.Join(request(ctx, g.URL+"/api/put", newPoint(), 204, ""),
+			request(ctx, g.URL+aclQuery, "", 200, `"metric":"acl.m"`))
 	})
 }
 
 func (c *accessCluster) putAndDescribe(ctx context.Context, env map[string]string) error {
-	return c.on(ctx, env, map[string]string{"DOWNPOUR_RESULT_CACHE": "off", "DOWNPOUR_META_TRACKING": "true"}, func(g *e2e.Program) error {
+	tracking := map[string]string{"DOWNPOUR_RESULT_CACHE": "off", "DOWNPOUR_META_TRACKING": "true"}
+	return c.on(ctx, env, tracking, func(g *e2e.Program) error {
 		host := fmt.Sprint("h", time.Now().UnixNano())
 		point := fmt.Sprintf(`{"metric":"acl.m","timestamp":%d,"value":7,"tags":{"host":"%s"}}`, dataStart, host)
 		err := errors.Join(
@@ -364,7 +393,8 @@ func (c *accessCluster) putAndDescribe(ctx context.Context, env map[string]strin
 				cancel()
 				return errors.New("refused, see the log")
 			}
-			err := request(ctx, g.URL+"/api/search/lookup", fmt.Sprintf(`{"metric":"acl.m","useMeta":true,"tags":[{"key":"host","value":"%s"}]}`, host), 200, `"totalResults":1`)
+			lookup := fmt.Sprintf(`{"metric":"acl.m","useMeta":true,"tags":[{"key":"host","value":"%s"}]}`, host)
+			err := request(ctx, g.URL+"/api/search/lookup", lookup, 200, `"totalResults":1`)
 			if err != nil && strings.Contains(err.Error(), " lacks the right ") {
 				cancel() // asking again would give the same
 			}
@@ -375,7 +405,8 @@ func (c *accessCluster) putAndDescribe(ctx context.Context, env map[string]strin
 
 // saveDashboard makes a dashboard.
 func saveDashboard(ctx context.Context, url string) error {
-	document := `{"form":1,"title":"x","panels":[{"id":"a","type":"text","text":"x","place":{"x":0,"y":0,"w":6,"h":1}}]}`
+	document := `{"form":1,"title":"x","panels":[` +
+		`{"id":"a","type":"text","text":"x","place":{"x":0,"y":0,"w":6,"h":1}}]}`
 	r, err := http.NewRequestWithContext(ctx, http.MethodPut, url, strings.NewReader(document))
 	if err != nil {
 		return err
@@ -410,7 +441,8 @@ func (c *accessCluster) cached(ctx context.Context, env map[string]string) error
 }
 
 func (c *accessCluster) readOnly(ctx context.Context, env map[string]string) error {
-	return c.on(ctx, env, map[string]string{"DOWNPOUR_MODE": "ro", "DOWNPOUR_RESULT_CACHE": "off"}, func(g *e2e.Program) error {
+	readOnly := map[string]string{"DOWNPOUR_MODE": "ro", "DOWNPOUR_RESULT_CACHE": "off"}
+	return c.on(ctx, env, readOnly, func(g *e2e.Program) error {
 		return errors.Join(
 			request(ctx, g.URL+aclQuery, "", 200, `"metric":"acl.m"`),
 			request(ctx, g.URL+"/api/suggest?type=metrics&q=acl", "", 200, "acl.m"),
@@ -442,7 +474,12 @@ func (c *accessCluster) ofPushdown(ctx context.Context, env map[string]string) e
 			return err
 		}
 	}
-	return c.on(ctx, front, map[string]string{"DOWNPOUR_PUSHDOWN": p.Addr, "DOWNPOUR_MODE": "ro", "DOWNPOUR_RESULT_CACHE": "off"}, func(g *e2e.Program) error {
+	pushed := map[string]string{
+		"DOWNPOUR_PUSHDOWN":     p.Addr,
+		"DOWNPOUR_MODE":         "ro",
+		"DOWNPOUR_RESULT_CACHE": "off",
+	}
+	return c.on(ctx, front, pushed, func(g *e2e.Program) error {
 		if err := request(ctx, g.URL+aclQuery, "", 200, `"metric":"acl.m"`); err != nil {
 			return err
 		}

@@ -45,7 +45,8 @@ func TestDocs_aggregators(t *testing.T) {
 		if recorded[name] == 0 {
 			t.Errorf("%s: no recorded answer uses it, want at least 1", name)
 		}
-		want = append(want, fmt.Sprintf("| `%s` | %s | %s | `%s` | %d |", name, f.Class, f.Interpolation, files[name], recorded[name]))
+		want = append(want, fmt.Sprintf("| `%s` | %s | %s | `%s` | %d |",
+			name, f.Class, f.Interpolation, files[name], recorded[name]))
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("-code +page\n%s", d)

@@ -26,7 +26,10 @@ func TestAlertRules(t *testing.T) {
 	}
 	root := must[string](t)(e2e.Root())
 	program := filepath.Join(root, "build/setup/promtool/usr/bin/promtool")
-	for _, args := range [][]string{{"check", "rules", "gateway/packaging/prometheus/alerts.yml"}, {"test", "rules", "integration/testdata/alerts_test.yml"}} {
+	for _, args := range [][]string{
+		{"check", "rules", "gateway/packaging/prometheus/alerts.yml"},
+		{"test", "rules", "integration/testdata/alerts_test.yml"},
+	} {
 		cmd := exec.CommandContext(ctx, program, args...)
 		cmd.Dir = root
 		if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "SUCCESS") {
@@ -45,7 +48,8 @@ func TestGrafanaDashboard(t *testing.T) {
 	}
 	root := must[string](t)(e2e.Root())
 	program := filepath.Join(t.TempDir(), "dashboardcheck")
-	build := exec.CommandContext(ctx, "go", "build", "-o", program, "-modfile=integration/setup/grafana.mod", "-tags", "grafana", "./integration/dashboardcheck")
+	build := exec.CommandContext(ctx, "go", "build", "-o", program, "-modfile=integration/setup/grafana.mod",
+		"-tags", "grafana", "./integration/dashboardcheck")
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -60,7 +64,8 @@ func TestGrafanaDashboard(t *testing.T) {
 	if len(queries) < 20 {
 		t.Errorf("got %d queries, want 20 or more: %s", len(queries), out)
 	}
-	if out, err := takenByPrometheus(ctx, t, root, queries); err != nil || !strings.Contains(out, fmt.Sprintf("SUCCESS: %d rules", len(queries))) {
+	if out, err := takenByPrometheus(ctx, t, root, queries); err != nil ||
+		!strings.Contains(out, fmt.Sprintf("SUCCESS: %d rules", len(queries))) {
 		t.Errorf("promtool: %v\n%s", err, out)
 	}
 	if out, err := takenByPrometheus(ctx, t, root, []string{"sum by (host (m)"}); err == nil {
@@ -84,7 +89,8 @@ func TestGrafanaDashboard(t *testing.T) {
 		if err := os.WriteFile(broken, bytes.Replace(text, []byte(old), []byte(changed[0]), 1), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if out, err := exec.CommandContext(ctx, program, broken).CombinedOutput(); err == nil || !strings.Contains(string(out), changed[1]) {
+		if out, err := exec.CommandContext(ctx, program, broken).CombinedOutput(); err == nil ||
+			!strings.Contains(string(out), changed[1]) {
 			t.Errorf("%s in place of %s: %v %.300s, want %s", changed[0], old, err, out, changed[1])
 		}
 	}
@@ -104,6 +110,7 @@ func takenByPrometheus(ctx context.Context, t *testing.T, root string, queries [
 	if err := os.WriteFile(file, []byte(rules.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	out, err := exec.CommandContext(ctx, filepath.Join(root, "build/setup/promtool/usr/bin/promtool"), "check", "rules", file).CombinedOutput()
+	promtool := filepath.Join(root, "build/setup/promtool/usr/bin/promtool")
+	out, err := exec.CommandContext(ctx, promtool, "check", "rules", file).CombinedOutput()
 	return string(out), err
 }

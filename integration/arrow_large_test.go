@@ -19,7 +19,8 @@ const day = 86400
 // dayOf asks for a day of one point a second: the fill policy makes them from the single point of
 // each series.
 func dayOf(url, metric string) string {
-	return fmt.Sprintf("%s/api/query?start=%d&end=%d&m=sum:1s-sum-zero:%s%%7Bhost=*%%7D", url, dataStart, dataStart+day-1, metric)
+	return fmt.Sprintf("%s/api/query?start=%d&end=%d&m=sum:1s-sum-zero:%s%%7Bhost=*%%7D",
+		url, dataStart, dataStart+day-1, metric)
 }
 
 // The real readers read all of ten million points. Their rates are printed, and that of a client
@@ -30,7 +31,12 @@ func TestArrow_tenMillion(t *testing.T) {
 	const series = 116 // times the 86,400 seconds of a day is ten million
 	var points []e2e.Point
 	for i := range series {
-		points = append(points, e2e.Point{Metric: "many", Timestamp: dataStart + int64(i), Value: json.RawMessage(fmt.Sprint(i)), Tags: map[string]string{"host": fmt.Sprint("h", i)}})
+		points = append(points, e2e.Point{
+			Metric:    "many",
+			Timestamp: dataStart + int64(i),
+			Value:     json.RawMessage(fmt.Sprint(i)),
+			Tags:      map[string]string{"host": fmt.Sprint("h", i)},
+		})
 	}
 	put(ctx, t, ours.URL, points)
 	url := dayOf(ours.URL, "many")
@@ -69,7 +75,12 @@ func TestArrow_cutStream(t *testing.T) {
 	ctx := within(t, 2*time.Minute)
 	ours := embedded(t, nil)
 	point := func(host, dc, value string) e2e.Point {
-		return e2e.Point{Metric: "cut", Timestamp: dataStart, Value: json.RawMessage(value), Tags: map[string]string{"host": host, "dc": dc}}
+		return e2e.Point{
+			Metric:    "cut",
+			Timestamp: dataStart,
+			Value:     json.RawMessage(value),
+			Tags:      map[string]string{"host": host, "dc": dc},
+		}
 	}
 	put(ctx, t, ours.URL, []e2e.Point{point("long", "a", "1")})
 	put(ctx, t, ours.URL, []e2e.Point{point("over", "a", "1.7e308"), point("over", "b", "1.7e308")})
@@ -90,7 +101,9 @@ func TestArrow_cutStream(t *testing.T) {
 			t.Logf("%s: %s", reader, bytes.TrimSpace(line))
 		}
 	}
-	want := []string{"apache-arrow", "downpour", "duckdb", "pandas", "polars", "pyarrow", "pyarrow-gzip", "pyarrow-zstd"}
+	want := []string{
+		"apache-arrow", "downpour", "duckdb", "pandas", "polars", "pyarrow", "pyarrow-gzip", "pyarrow-zstd",
+	}
 	if slices.Sort(failed); !slices.Equal(failed, want) {
 		t.Errorf("readers that failed: %v, want %v", failed, want)
 	}

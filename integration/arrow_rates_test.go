@@ -41,8 +41,16 @@ func TestArrow_rates(t *testing.T) {
 	ways := []*wayToAsk{
 		{name: "the rows alone", query: "m=sum:0all-count:rates"},
 		{name: "Arrow", query: "m=none:rates", header: arrow},
-		{name: "Arrow, body zstd", query: "m=none:rates", header: append([]string{"Accept-Encoding", "zstd"}, arrow...)},
-		{name: "Arrow, body gzip", query: "m=none:rates", header: append([]string{"Accept-Encoding", "gzip"}, arrow...)},
+		{
+			name:   "Arrow, body zstd",
+			query:  "m=none:rates",
+			header: append([]string{"Accept-Encoding", "zstd"}, arrow...),
+		},
+		{
+			name:   "Arrow, body gzip",
+			query:  "m=none:rates",
+			header: append([]string{"Accept-Encoding", "gzip"}, arrow...),
+		},
 		{name: "Arrow, buffers lz4", query: "m=none:rates&compression=lz4", header: arrow},
 		{name: "Arrow, buffers zstd", query: "m=none:rates&compression=zstd", header: arrow},
 		{name: "JSON", query: "m=none:rates&arrays=true"},
@@ -51,7 +59,9 @@ func TestArrow_rates(t *testing.T) {
 	for range 1 + rounds { // in turn, so that all meet the same load; the first round only warms
 		for _, w := range ways {
 			began := time.Now()
-			w.bytes = fetchAll(ctx, t, fmt.Sprintf("%s/api/query?start=%d&end=%d&%s", ours.URL, dataStart, dataStart+6*3600-1, w.query), w.header)
+			w.bytes = fetchAll(ctx, t,
+				fmt.Sprintf("%s/api/query?start=%d&end=%d&%s", ours.URL, dataStart, dataStart+6*3600-1, w.query),
+				w.header)
 			w.took = append(w.took, time.Since(began))
 		}
 	}
@@ -59,7 +69,8 @@ func TestArrow_rates(t *testing.T) {
 	for _, w := range ways {
 		m := median(w.took[1:])
 		t.Logf("%-20s %8.1f ms %6.1f M points/s %6.2f bytes a point %6.1f times the rows alone",
-			w.name, m.Seconds()*1000, float64(points)/m.Seconds()/1e6, float64(w.bytes)/float64(points), m.Seconds()/floor.Seconds())
+			w.name, m.Seconds()*1000, float64(points)/m.Seconds()/1e6, float64(w.bytes)/float64(points),
+			m.Seconds()/floor.Seconds())
 	}
 	if plain := ways[1].bytes; plain < int64(points)*24 || plain > int64(points)*30 {
 		t.Errorf("Arrow: %d bytes of %d points, want 24 to 30 a point", plain, points)
@@ -79,7 +90,8 @@ func putSeries(ctx context.Context, t *testing.T, addr string, series int) {
 	out := bufio.NewWriterSize(conn, 1<<20)
 	for i := range series {
 		for at := range 6 * 360 {
-			fmt.Fprintf(out, "put rates %d %d.%02d host=web%04d dc=dc%d\n", dataStart+10*at, (at*7+i)%100, at%100, i, i%4)
+			fmt.Fprintf(out, "put rates %d %d.%02d host=web%04d dc=dc%d\n",
+				dataStart+10*at, (at*7+i)%100, at%100, i, i%4)
 		}
 	}
 	fmt.Fprintln(out, "version")

@@ -79,7 +79,8 @@ func arrowQuestions(ctx context.Context, t *testing.T) (urls []string) {
 		"m=sum:odd.elsewhere", // no points in range
 		"m=none:odd.elsewhere{value=*}&integers=true",
 	} {
-		urls = append(urls, fmt.Sprintf("%s/api/query?start=%d&end=%d&%s", ours.URL, dataStart, dataStart+7200, escaped(query)))
+		urls = append(urls, fmt.Sprintf("%s/api/query?start=%d&end=%d&%s",
+			ours.URL, dataStart, dataStart+7200, escaped(query)))
 	}
 	return urls
 }
@@ -92,13 +93,21 @@ func escaped(query string) string {
 // tags named like columns, points outside the range that is asked.
 func oddities() (points []e2e.Point) {
 	add := func(metric string, at int64, value string, tags ...string) {
-		p := e2e.Point{Metric: metric, Timestamp: dataStart + at, Value: json.RawMessage(value), Tags: map[string]string{}}
+		p := e2e.Point{
+			Metric:    metric,
+			Timestamp: dataStart + at,
+			Value:     json.RawMessage(value),
+			Tags:      map[string]string{},
+		}
 		for i := 0; i < len(tags); i += 2 {
 			p.Tags[tags[i]] = tags[i+1]
 		}
 		points = append(points, p)
 	}
-	for i, v := range []string{"9007199254740993", "-9007199254740993", strconv.Itoa(math.MaxInt64), strconv.Itoa(math.MinInt64), "0", "1.5"} {
+	for i, v := range []string{
+		"9007199254740993", "-9007199254740993", strconv.Itoa(math.MaxInt64), strconv.Itoa(math.MinInt64), "0",
+		"1.5",
+	} {
 		add("odd.large", int64(10*i), v, "host", "web01")
 	}
 	for i, key := range []string{"metric", "timestamp", "value", "value_int", "query", "tag_value", "host"} {

@@ -56,8 +56,9 @@ func (w *loadWriter) run(ctx context.Context, addr string) error {
 func (w *loadWriter) check(ctx context.Context, t *testing.T, url string, acknowledged int64) {
 	t.Helper()
 	number := func(function string) int64 {
-		a := must[e2e.Answer](t)(e2e.Get(ctx, fmt.Sprintf("%s/api/query?start=%d&end=%d&arrays=true&m=sum:0all-%s:load.test%%7Bwriter=%s%%7D",
-			url, dataStart, dataStart+w.sent.Load(), function, w.series)))
+		a := must[e2e.Answer](t)(e2e.Get(ctx,
+			fmt.Sprintf("%s/api/query?start=%d&end=%d&arrays=true&m=sum:0all-%s:load.test%%7Bwriter=%s%%7D",
+				url, dataStart, dataStart+w.sent.Load(), function, w.series)))
 		var results []struct{ Dps [][2]float64 }
 		if err := json.Unmarshal(a.Body, &results); err != nil || len(results) != 1 || len(results[0].Dps) != 1 {
 			t.Fatalf("writer %s: %s: status %d, %.300s", w.series, function, a.Status, a.Body)
@@ -66,7 +67,8 @@ func (w *loadWriter) check(ctx context.Context, t *testing.T, url string, acknow
 	}
 	count, last, sum := number("count"), number("max"), number("sum")
 	if count < acknowledged || last != count-1 || sum != count*(count-1)/2 {
-		t.Errorf("writer %s: %d points, the last is %d, their sum %d; want at least %d, from 0 on", w.series, count, last, sum, acknowledged)
+		t.Errorf("writer %s: %d points, the last is %d, their sum %d; want at least %d, from 0 on",
+			w.series, count, last, sum, acknowledged)
 	}
 }
 
@@ -104,7 +106,8 @@ func TestBackup_underLoad(t *testing.T) {
 			before[i] = [2]int64{writers[0].acknowledged.Load(), writers[1].acknowledged.Load()}
 			began, points = time.Now(), total()
 			out := at.tool(ctx, t, "backup", "-keep", "2", backups)
-			t.Logf("%.0f points/s during a backup of %v: %s", float64(total()-points)/time.Since(began).Seconds(), time.Since(began), out)
+			t.Logf("%.0f points/s during a backup of %v: %s",
+				float64(total()-points)/time.Since(began).Seconds(), time.Since(began), out)
 		}
 		stop()
 		all.Wait()

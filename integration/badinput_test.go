@@ -65,7 +65,8 @@ func alive(ctx context.Context, t *testing.T, p *e2e.Program) {
 	if err := p.Process.Err(); err != nil {
 		t.Fatalf("the process ended: %v\n%s", err, p.Process.LogTail(30))
 	}
-	a := must[e2e.Answer](t)(e2e.Get(ctx, fmt.Sprintf("%s/api/query?start=%d&end=%d&m=count:1h-count:load.int", p.URL, dataStart-7200, dataStart)))
+	a := must[e2e.Answer](t)(e2e.Get(ctx, fmt.Sprintf("%s/api/query?start=%d&end=%d&m=count:1h-count:load.int",
+		p.URL, dataStart-7200, dataStart)))
 	if a.Status != http.StatusOK || !strings.Contains(string(a.Body), "load.int") {
 		t.Errorf("query afterwards: status %d: %.300s", a.Status, a.Body)
 	}
@@ -90,7 +91,8 @@ func brokenLines(ctx context.Context, t *testing.T, p *e2e.Program) {
 	for _, line := range []string{
 		"put", "put x", "put load.int now 1 host=a", "put load.int 1356998400 x host=a", "put load.int 1356998400 1",
 		"put load.int 1356998400 1 host", "put bad!name 1356998400 1 host=a", "put load.int -5 1 host=a",
-		"put load.int 1356998400 1 host=a=b=c", "nonsense", "\x00\x01\x02\xff\xfe", "put load.int 1356998400 99999999999999999999 host=a",
+		"put load.int 1356998400 1 host=a=b=c", "nonsense", "\x00\x01\x02\xff\xfe",
+		"put load.int 1356998400 99999999999999999999 host=a",
 	} {
 		c := must[*telnet](t)(dialTelnet(ctx, p.Addr))
 		fmt.Fprintf(c.out, "%s\n", line)
@@ -104,7 +106,12 @@ func brokenLines(ctx context.Context, t *testing.T, p *e2e.Program) {
 
 // hugePicture asks for pictures that no memory could hold.
 func hugePicture(ctx context.Context, t *testing.T, p *e2e.Program) {
-	for wxh, status := range map[string]int{"100000x100000": 400, "32767x32767": 413, "99999999999999999999x100": 400, "32767x300": 413} {
+	for wxh, status := range map[string]int{
+		"100000x100000":            400,
+		"32767x32767":              413,
+		"99999999999999999999x100": 400,
+		"32767x300":                413,
+	} {
 		url := fmt.Sprintf("%s/q?start=%d&end=%d&m=sum:load.int&wxh=%s", p.URL, dataStart-7200, dataStart, wxh)
 		for _, form := range []string{"png", "svg", "json"} {
 			a := must[e2e.Answer](t)(e2e.Get(ctx, url+"&"+form))
@@ -221,7 +228,8 @@ func endBeforeStart(ctx context.Context, t *testing.T, p *e2e.Program) {
 // manySubQueries asks 1,000 sub-queries at once: they may be answered or refused, but must end.
 func manySubQueries(ctx context.Context, t *testing.T, p *e2e.Program) {
 	sub := strings.TrimSuffix(strings.Repeat(`{"metric":"load.int","aggregator":"sum"},`, 1000), ",")
-	a := must[e2e.Answer](t)(e2e.Post(ctx, p.URL+"/api/query", fmt.Sprintf(`{"start":%d,"end":%d,"queries":[%s]}`, dataStart-7200, dataStart+7200, sub)))
+	a := must[e2e.Answer](t)(e2e.Post(ctx, p.URL+"/api/query",
+		fmt.Sprintf(`{"start":%d,"end":%d,"queries":[%s]}`, dataStart-7200, dataStart+7200, sub)))
 	if a.Status != 200 {
 		refused(t, a, a.Status, "")
 		if a.Status != 400 && a.Status != 413 {

@@ -90,7 +90,10 @@ func TestBrowser_panelElsewhere(t *testing.T) {
 	port := must[int](t)(e2e.FreePort())
 	const token = "token-of-another-page"
 	tokens := writeFile(t, "tokens", "read "+token+"\nwrite "+token+"\n")
-	ours := embedded(t, map[string]string{"DOWNPOUR_ALLOW_ORIGINS": fmt.Sprintf("http://127.0.0.1:%d", port), "DOWNPOUR_TOKEN_FILE": tokens})
+	ours := embedded(t, map[string]string{
+		"DOWNPOUR_ALLOW_ORIGINS": fmt.Sprintf("http://127.0.0.1:%d", port),
+		"DOWNPOUR_TOKEN_FILE":    tokens,
+	})
 	browserScript(t, "elsewhere.mjs", ours.URL, strconv.Itoa(port), token)
 }
 
@@ -127,8 +130,13 @@ func TestBrowser_hostile(t *testing.T) {
 	t.Parallel()
 	// As every name but localhost this one counts as one beyond loopback, and is none.
 	listen := fmt.Sprintf("Localhost:%d", must[int](t)(e2e.FreePort()))
-	ours := embedded(t, map[string]string{"DOWNPOUR_LISTEN": listen, "DOWNPOUR_INSECURE": "true", "DOWNPOUR_ALLOW_DELETE": "true",
-		"DOWNPOUR_ALLOW_HOSTS": "gateway.example", "DOWNPOUR_TREE_PROCESSING": "true"})
+	ours := embedded(t, map[string]string{
+		"DOWNPOUR_LISTEN":          listen,
+		"DOWNPOUR_INSECURE":        "true",
+		"DOWNPOUR_ALLOW_DELETE":    "true",
+		"DOWNPOUR_ALLOW_HOSTS":     "gateway.example",
+		"DOWNPOUR_TREE_PROCESSING": "true",
+	})
 	browserScript(t, "hostile.mjs", ours.URL, must[string](t)(os.Hostname()))
 }
 

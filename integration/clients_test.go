@@ -27,13 +27,15 @@ func TestClients_libraries(t *testing.T) {
 	ours := embedded(t, nil)
 	host, port, _ := strings.Cut(ours.Addr, ":")
 	args := []string{host, port, strconv.Itoa(dataStart)}
-	if out, err := e2e.PythonClients(ctx, "integration/clients/libraries.py", append([]string{"write"}, args...)...); err != nil {
+	if out, err := e2e.PythonClients(ctx, "integration/clients/libraries.py",
+		append([]string{"write"}, args...)...); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	libraries := []string{"opentsdb-http-client", "opentsdb-py-http", "opentsdb-py-telnet", "potsdb"}
 	// A telnet client that just closes is not told when its lines are stored.
 	err := e2e.Until(ctx, 50*time.Millisecond, func(ctx context.Context) error {
-		a, err := e2e.Get(ctx, fmt.Sprintf("%s/api/query?start=%d&m=sum:0all-count:clients.points%%7Blib=*%%7D", ours.URL, dataStart))
+		a, err := e2e.Get(ctx, fmt.Sprintf("%s/api/query?start=%d&m=sum:0all-count:clients.points%%7Blib=*%%7D",
+			ours.URL, dataStart))
 		if n := bytes.Count(a.Body, []byte(":10.0}")); err == nil && n < len(libraries) {
 			err = fmt.Errorf("%d libraries' points are there: %.500s", n, a.Body)
 		}
@@ -50,7 +52,8 @@ func TestClients_libraries(t *testing.T) {
 		}
 		None int
 	}
-	out := must[[]byte](t)(e2e.PythonClients(ctx, "integration/clients/libraries.py", append([]string{"read"}, args...)...))
+	out := must[[]byte](t)(e2e.PythonClients(ctx, "integration/clients/libraries.py",
+		append([]string{"read"}, args...)...))
 	if err := json.Unmarshal(out, &got); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
@@ -178,7 +181,10 @@ func TestClients_tcollector(t *testing.T) {
 		}
 	}
 	// What was sent before the answer to version is there.
-	a := must[e2e.Answer](t)(e2e.Get(ctx, fmt.Sprintf("%s/api/query?start=%d&m=sum:0all-count:proc.loadavg.1min%%7Bfstype=ext4%%7D", ours.URL, dataStart)))
+	a := must[e2e.Answer](t)(e2e.Get(
+		ctx,
+		fmt.Sprintf("%s/api/query?start=%d&m=sum:0all-count:proc.loadavg.1min%%7Bfstype=ext4%%7D", ours.URL, dataStart),
+	))
 	if !bytes.Contains(a.Body, []byte(fmt.Sprintf(":%d.0}", points))) {
 		t.Errorf("%d points sent, and counted as %s", points, a.Body)
 	}
@@ -188,7 +194,10 @@ func TestClients_tcollector(t *testing.T) {
 		{"put proc.x 1356998400 abc host=a", "put: invalid value: "},
 		{"put proc.x 1356998400 1", "put: illegal argument: not enough arguments"},
 		{"put proc.x 1356998400 1 host", "put: illegal argument: invalid tag: host"},
-		{"put proc!x 1356998400 1 host=a", "put: illegal argument: Invalid metric name (\"proc!x\"): illegal character: !"},
+		{
+			"put proc!x 1356998400 1 host=a",
+			"put: illegal argument: Invalid metric name (\"proc!x\"): illegal character: !",
+		},
 		{"putt proc.x 1356998400 1 host=a", "unknown command: putt.  Try "},
 	} {
 		fmt.Fprintf(c.out, "%s\nput proc.ok 1356998400 1 host=a\n", bad.line)
@@ -241,7 +250,8 @@ func TestClients_writers(t *testing.T) {
 		return b.String()
 	}
 	point := func(metric, value string, more ...string) string {
-		all := []string{fmt.Sprintf(`{"metric":%q,"timestamp":%d,"value":%s,"tags":{"host":"a"}}`, metric, dataStart, value)}
+		all := []string{fmt.Sprintf(`{"metric":%q,"timestamp":%d,"value":%s,"tags":{"host":"a"}}`,
+			metric, dataStart, value)}
 		return "[" + strings.Join(append(all, more...), ",") + "]"
 	}
 	bad := `{"metric":"bad.one","timestamp":1356998400,"value":1,"tags":{}}`
@@ -252,35 +262,51 @@ func TestClients_writers(t *testing.T) {
 		want             string // of the body
 		metric, value    string // to be read back
 	}{
-		{"scollector", "/api/put", zip(point("os.cpu", "1.5")), []string{"Content-Encoding", "gzip", "X-Access-Token", "abc"}, 204, "", "os.cpu", "1.5"},
-		{"tcollector", "/api/put", point("proc.stat", "3.0"), []string{"Authorization", "Basic dTpw"}, 204, "", "proc.stat", "3.0"},
-		{"tcollector, one is wrong", "/api/put", point("proc.other", "3.0", bad), nil, 400, `"code":400`, "proc.other", "3.0"},
-		{"telegraf", "/api/put", zip(point("cpu_usage", `"12.340000"`)), []string{"Content-Encoding", "gzip", "Content-Type", "aplication/json"}, 204, "", "cpu_usage", "12.34"},
-		{"telegraf, debug", "/api/put?details", point("cpu_idle", `"7.000000"`), nil, 200, `"success":1`, "cpu_idle", "7.0"},
+		{"scollector", "/api/put", zip(point("os.cpu", "1.5")),
+			[]string{"Content-Encoding", "gzip", "X-Access-Token", "abc"}, 204, "", "os.cpu", "1.5"},
+		{"tcollector", "/api/put", point("proc.stat", "3.0"), []string{"Authorization", "Basic dTpw"}, 204, "",
+			"proc.stat", "3.0"},
+		{"tcollector, one is wrong", "/api/put", point("proc.other", "3.0", bad), nil, 400, `"code":400`,
+			"proc.other", "3.0"},
+		{"telegraf", "/api/put", zip(point("cpu_usage", `"12.340000"`)),
+			[]string{"Content-Encoding", "gzip", "Content-Type", "aplication/json"}, 204, "", "cpu_usage", "12.34"},
+		{"telegraf, debug", "/api/put?details", point("cpu_idle", `"7.000000"`), nil, 200, `"success":1`,
+			"cpu_idle", "7.0"},
 		{"Prometheus adapter", "/api/put?details", point("up", "1.0", bad), nil, 400, `"failed":1`, "up", "1.0"},
-		{"vitess", "/api/put?summary", point("qps", "5"), []string{"Content-Type", "application/x-www-form-urlencoded"}, 200, `{"success":1,"failed":0}`, "qps", "5"},
-		{"a script", "/api/put?sync&details", strings.Trim(point("script.one", `"42"`), "[]"), nil, 200, `"success":1`, "script.one", "42"},
+		{"vitess", "/api/put?summary", point("qps", "5"),
+			[]string{"Content-Type", "application/x-www-form-urlencoded"}, 200, `{"success":1,"failed":0}`, "qps",
+			"5"},
+		{"a script", "/api/put?sync&details", strings.Trim(point("script.one", `"42"`), "[]"), nil, 200,
+			`"success":1`, "script.one", "42"},
 		{"API version", "/api/v1/put", point("versioned", "1"), nil, 204, "", "versioned", "1"},
 	} {
 		a := must[e2e.Answer](t)(e2e.Post(ctx, ours.URL+w.path, w.body, w.header...))
 		if a.Status != w.status || !bytes.Contains(a.Body, []byte(w.want)) || w.status == 204 && len(a.Body) > 0 {
 			t.Errorf("%s: %d %s, want %d with %s", w.name, a.Status, a.Body, w.status, w.want)
 		}
-		read := must[e2e.Answer](t)(e2e.Get(ctx, fmt.Sprintf("%s/api/query?start=%d&m=sum:%s", ours.URL, dataStart, w.metric)))
+		read := must[e2e.Answer](t)(e2e.Get(ctx, fmt.Sprintf("%s/api/query?start=%d&m=sum:%s",
+			ours.URL, dataStart, w.metric)))
 		if !bytes.Contains(read.Body, []byte(fmt.Sprintf(`"dps":{"%d":%s}`, dataStart, w.value))) {
 			t.Errorf("%s: read %s, want %s", w.name, read.Body, w.value)
 		}
 	}
 	// Scripts that ask for the last value of a device.
 	now := time.Now().Unix()
-	put(ctx, t, ours.URL, []e2e.Point{{Metric: "room.temperature", Timestamp: now, Value: json.RawMessage("21.5"), Tags: map[string]string{"room": "kitchen"}}})
-	a := must[e2e.Answer](t)(e2e.Get(ctx, ours.URL+"/api/query/last?timeseries=room.temperature%7Broom=kitchen%7D&back_scan=24&resolve=true"))
+	put(ctx, t, ours.URL, []e2e.Point{{
+		Metric:    "room.temperature",
+		Timestamp: now,
+		Value:     json.RawMessage("21.5"),
+		Tags:      map[string]string{"room": "kitchen"},
+	}})
+	a := must[e2e.Answer](t)(e2e.Get(ctx,
+		ours.URL+"/api/query/last?timeseries=room.temperature%7Broom=kitchen%7D&back_scan=24&resolve=true"))
 	var last []struct {
 		Metric, Value string
 		Timestamp     int64
 		Tags          map[string]string
 	}
-	if err := json.Unmarshal(a.Body, &last); err != nil || a.Status != http.StatusOK || len(last) != 1 || last[0].Value != "21.5" ||
+	err := json.Unmarshal(a.Body, &last)
+	if err != nil || a.Status != http.StatusOK || len(last) != 1 || last[0].Value != "21.5" ||
 		last[0].Timestamp != now*1000 || last[0].Tags["room"] != "kitchen" {
 		t.Errorf("query/last: status %d, %s, %v; want the value 21.5 of the kitchen", a.Status, a.Body, err)
 	}

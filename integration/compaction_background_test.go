@@ -35,9 +35,11 @@ func TestCompaction_background(t *testing.T) {
 	seed := seedtest.Of(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	for s := range series {
+		host := map[string]string{"host": fmt.Sprint("h", s)}
 		var points []e2e.Point
 		for at := start; at < end; at += step {
-			points = append(points, e2e.Point{Metric: "calm", Timestamp: at, Value: json.RawMessage(strconv.Itoa(rng.IntN(100))), Tags: map[string]string{"host": fmt.Sprint("h", s)}})
+			value := json.RawMessage(strconv.Itoa(rng.IntN(100)))
+			points = append(points, e2e.Point{Metric: "calm", Timestamp: at, Value: value, Tags: host})
 		}
 		put(ctx, t, ours.URL, points)
 	}
@@ -53,33 +55,13 @@ func TestCompaction_background(t *testing.T) {
 	env["DOWNPOUR_COMPACT"], env["DOWNPOUR_COMPACT_MARGIN"] = "10", "1s"
 	server := must[*e2e.Program](t)(e2e.StartPushdown(ctx, e2e.ProgramOptions{Env: env}))
 	closeAtEnd(t, server)
-	compacted := func(more float64) {
-		t.Helper()
-		err := e2e.Until(ctx, 100*time.Millisecond, func(ctx context.Context) error {
-			a, err := e2e.Get(ctx, "http://"+server.Addr+"/metrics")
-			if err != nil {
-				return err
-			}
-			m := regexp.MustCompile(`(?m)^downpour_compaction_compacted_total (\S+)$`).FindSubmatch(a.Body)
-			if m == nil {
-				return fmt.Errorf("no downpour_compaction_compacted_total in %.300s", a.Body)
-			}
-			if n, err := strconv.ParseFloat(string(m[1]), 64); err != nil || n < more {
-				return fmt.Errorf("%s rows are compacted, want %v", m[1], more)
-			}
-			return nil
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	compacted(20)
+	awaitCompacted(ctx, t, server, 20)
 	server.Process.Kill()
 
 	began := time.Now()
-	env = l.env(t, tables)
-	status, out, err := e2e.Run(ctx, "./gateway/cmd/gateway", e2e.ProgramOptions{Env: env, Dir: t.TempDir(), Args: []string{
-		"compact", "-margin", "1s", strconv.FormatInt(start, 10), strconv.FormatInt(end-1, 10), "calm"}})
+	args := []string{"compact", "-margin", "1s", strconv.FormatInt(start, 10), strconv.FormatInt(end-1, 10), "calm"}
+	status, out, err := e2e.Run(ctx, "./gateway/cmd/gateway",
+		e2e.ProgramOptions{Env: l.env(t, tables), Dir: t.TempDir(), Args: args})
 	took := time.Since(began)
 	t.Logf("%v: %s", took, out)
 	if err != nil || status != 0 {
@@ -100,6 +82,28 @@ func TestCompaction_background(t *testing.T) {
 	after := ask(ctx, t, ours.URL, q)
 	if r, err := (compare.Comparer{}).Answers(before, after); err != nil || !r.Equal() {
 		t.Errorf("the answer has changed: %v, %v", err, r)
+	}
+}
+
+// awaitCompacted waits until a pushdown server has compacted so many rows.
+func awaitCompacted(ctx context.Context, t *testing.T, server *e2e.Program, rows float64) {
+	t.Helper()
+	err := e2e.Until(ctx, 100*time.Millisecond, func(ctx context.Context) error {
+		a, err := e2e.Get(ctx, "http://"+server.Addr+"/metrics")
+		if err != nil {
+			return err
+		}
+		m := regexp.MustCompile(`(?m)^downpour_compaction_compacted_total (\S+)$`).FindSubmatch(a.Body)
+		if m == nil {
+			return fmt.Errorf("no downpour_compaction_compacted_total in %.300s", a.Body)
+		}
+		if n, err := strconv.ParseFloat(string(m[1]), 64); err != nil || n < rows {
+			return fmt.Errorf("%s rows are compacted, want %v", m[1], rows)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

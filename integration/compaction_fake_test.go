@@ -50,11 +50,26 @@ func onEachHBase(t *testing.T, test func(*testing.T, *e2e.HBase)) {
 			continue
 		}
 		t.Run(version, func(t *testing.T) {
-			h := must[*e2e.HBase](t)(e2e.StartHBase(within(t, patience), e2e.HBaseOptions{Version: version, RegionServers: 1, RegionServerMiB: 384, QuickStart: true}))
+			h := must[*e2e.HBase](t)(e2e.StartHBase(within(t, patience), e2e.HBaseOptions{
+				Version:         version,
+				RegionServers:   1,
+				RegionServerMiB: 384,
+				QuickStart:      true,
+			}))
 			closeAtEnd(t, h)
 			test(t, h)
 		})
 	}
+}
+
+// openFake opens a store on the fake HBase, which logs nothing.
+func openFake(t *testing.T, cluster *hbasefake.Cluster) *storehbase.Store {
+	t.Helper()
+	return must[*storehbase.Store](t)(storehbase.Open(storehbase.Config{
+		Quorum: cluster.Address(),
+		Dial:   cluster.Dial,
+		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+	}))
 }
 
 // fakeIsReal compares the fake with a cluster.
@@ -64,7 +79,7 @@ func fakeIsReal(t *testing.T, h *e2e.HBase) {
 	real := must[*storehbase.Store](t)(storehbase.Open(must[storehbase.Config](t)(storehbase.ParseAddress(h.Quorum()))))
 	defer real.Close()
 	cluster := hbasefake.For(t, hbasefake.Options{Network: new(networktest.Memory)})
-	fake := must[*storehbase.Store](t)(storehbase.Open(storehbase.Config{Quorum: cluster.Address(), Dial: cluster.Dial, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}))
+	fake := openFake(t, cluster)
 	defer fake.Close()
 	rng := rand.New(rand.NewPCG(seedtest.Of(t), 0))
 
@@ -88,7 +103,8 @@ func fakeIsReal(t *testing.T, h *e2e.HBase) {
 			log += what + "\n"
 			want, got := versionsOf(ctx, t, real, tables.Data), versionsOf(ctx, t, fake, tables.Data)
 			if want != got {
-				t.Fatalf("round %d:\n%s(-HBase +the fake)\n%s", round, lastLines(log, 12), gocmp.Diff(strings.Split(want, "\n"), strings.Split(got, "\n")))
+				t.Fatalf("round %d:\n%s(-HBase +the fake)\n%s",
+					round, lastLines(log, 12), gocmp.Diff(strings.Split(want, "\n"), strings.Split(got, "\n")))
 			}
 		}
 		for range 25 {
@@ -151,21 +167,34 @@ func wideRow(t *testing.T, h *e2e.HBase) {
 	row := []byte("wide")
 	var cells []store.Mutation
 	for i := range uint16(columns) {
-		cells = append(cells, store.Mutation{Row: row, Family: encoding.FamilyData, Timestamp: 1000, Qualifier: binary.BigEndian.AppendUint16(nil, i), Value: []byte{1}})
+		cells = append(cells, store.Mutation{
+			Row:       row,
+			Family:    encoding.FamilyData,
+			Timestamp: 1000,
+			Qualifier: binary.BigEndian.AppendUint16(nil, i),
+			Value:     []byte{1},
+		})
 	}
 	if err := st.Apply(ctx, table, cells); err != nil {
 		t.Fatal(err)
 	}
 	atLeast := func(n int, want bool) {
 		t.Helper()
-		held, err := st.ChangeIf(ctx, table, encoding.FamilyData, []store.ConditionalChange{{Row: row, If: store.Condition{Stamps: []int64{1000}, Columns: n}}})
+		held, err := st.ChangeIf(ctx, table, encoding.FamilyData,
+			[]store.ConditionalChange{{Row: row, If: store.Condition{Stamps: []int64{1000}, Columns: n}}})
 		if err != nil || held[0] != want {
 			t.Errorf("at least %d columns: %v, %v, want %v", n, held, err, want)
 		}
 	}
 	atLeast(columns, true)
 	atLeast(columns+1, false)
-	if err := st.Apply(ctx, table, []store.Mutation{{Kind: store.DeleteCell, Row: row, Family: encoding.FamilyData, Qualifier: cells[columns/2].Qualifier, Timestamp: 1000}}); err != nil {
+	if err := st.Apply(ctx, table, []store.Mutation{{
+		Kind:      store.DeleteCell,
+		Row:       row,
+		Family:    encoding.FamilyData,
+		Qualifier: cells[columns/2].Qualifier,
+		Timestamp: 1000,
+	}}); err != nil {
 		t.Fatal(err)
 	}
 	atLeast(columns, false)
@@ -174,15 +203,23 @@ func wideRow(t *testing.T, h *e2e.HBase) {
 	// An older version of a column, in memory beside the newest one, is no column, and its timestamp does not count.
 	twice := []byte("written twice")
 	for _, at := range []int64{1000, 2000} {
-		m := store.Mutation{Row: twice, Family: encoding.FamilyData, Timestamp: at, Qualifier: []byte{0, 0}, Value: []byte{1}}
+		m := store.Mutation{
+			Row:       twice,
+			Family:    encoding.FamilyData,
+			Timestamp: at,
+			Qualifier: []byte{0, 0},
+			Value:     []byte{1},
+		}
 		if err := st.Apply(ctx, table, []store.Mutation{m}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for n, want := range map[int]bool{1: true, 2: false} {
-		held, err := st.ChangeIf(ctx, table, encoding.FamilyData, []store.ConditionalChange{{Row: twice, If: store.Condition{Stamps: []int64{2000}, Columns: n}}})
+		held, err := st.ChangeIf(ctx, table, encoding.FamilyData,
+			[]store.ConditionalChange{{Row: twice, If: store.Condition{Stamps: []int64{2000}, Columns: n}}})
 		if err != nil || held[0] != want {
-			t.Errorf("a column written twice, at least %d columns with the newest timestamp: %v, %v, want %v", n, held, err, want)
+			t.Errorf("a column written twice, at least %d columns with the newest timestamp: %v, %v, want %v",
+				n, held, err, want)
 		}
 	}
 }
@@ -220,7 +257,8 @@ func versionsOf(ctx context.Context, t *testing.T, st *storehbase.Store, table s
 func covered(all []store.Version, v store.Version) bool {
 	return v.Kind != store.PutVersion && slices.ContainsFunc(all, func(o store.Version) bool {
 		later := o.Timestamp > v.Timestamp || o.Timestamp == v.Timestamp && o.Kind > v.Kind
-		return later && (o.Kind == store.FamilyMarker || o.Kind == store.ColumnMarker && bytes.Equal(o.Qualifier, v.Qualifier))
+		return later &&
+			(o.Kind == store.FamilyMarker || o.Kind == store.ColumnMarker && bytes.Equal(o.Qualifier, v.Qualifier))
 	})
 }
 
@@ -246,7 +284,9 @@ func drawChanges(rng *rand.Rand) (changes []store.ConditionalChange) {
 			c.If.Cell = &store.Cell{Qualifier: drawColumn(rng), Value: []byte{"xy"[rng.IntN(2)]}}
 		}
 		if rng.IntN(2) == 0 {
-			c.Put = []store.Cell{{Qualifier: drawColumn(rng), Value: []byte{"xy"[rng.IntN(2)]}, Timestamp: drawStamp(rng)}}
+			c.Put = []store.Cell{
+				{Qualifier: drawColumn(rng), Value: []byte{"xy"[rng.IntN(2)]}, Timestamp: drawStamp(rng)},
+			}
 		}
 		for range rng.IntN(3) {
 			c.Delete = append(c.Delete, store.Version{Qualifier: drawColumn(rng), Timestamp: drawStamp(rng)})
@@ -265,7 +305,12 @@ func drawChanges(rng *rand.Rand) (changes []store.ConditionalChange) {
 
 // drawMutation draws a change of a row without a condition, mostly a put.
 func drawMutation(rng *rand.Rand) store.Mutation {
-	m := store.Mutation{Row: []byte{byte('0' + rng.IntN(3))}, Family: encoding.FamilyData, Timestamp: drawStamp(rng), Qualifier: drawColumn(rng)}
+	m := store.Mutation{
+		Row:       []byte{byte('0' + rng.IntN(3))},
+		Family:    encoding.FamilyData,
+		Timestamp: drawStamp(rng),
+		Qualifier: drawColumn(rng),
+	}
 	switch rng.IntN(8) {
 	case 0:
 		m.Kind = store.DeleteCell

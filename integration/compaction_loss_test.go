@@ -15,10 +15,11 @@ import (
 	"downpour/integration/e2e"
 )
 
-// TestCompaction_lossOfOpenTSDB shows what OpenTSDB's own row compaction loses: a point that is written over after a TSD
-// has read its row, and before that TSD deletes the columns that it has read, up to now. So tests of other
-// things keep TSDs that compact rows away from points that are written over. That gateway compact
-// loses none of such points is what TestCompaction_beside and TestLife show.
+// TestCompaction_lossOfOpenTSDB shows what OpenTSDB's own row compaction loses: a point that is
+// written over after a TSD has read its row, and before that TSD deletes the columns that it has
+// read, up to now. So tests of other things keep TSDs that compact rows away from points that are
+// written over. That gateway compact loses none of such points is what TestCompaction_beside and
+// TestLife show.
 func TestCompaction_lossOfOpenTSDB(t *testing.T) {
 	t.Parallel()
 	ctx := within(t, 4*time.Minute)
@@ -47,7 +48,8 @@ func TestCompaction_lossOfOpenTSDB(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		path := fmt.Sprintf("/api/query?start=%d&end=%d&arrays=true&m=none:%s", hour, hour+encoding.RowSeconds-1, metric)
+		path := fmt.Sprintf("/api/query?start=%d&end=%d&arrays=true&m=none:%s",
+			hour, hour+encoding.RowSeconds-1, metric)
 		overwriteBeside(ctx, t, m, ours.URL, points, rng, func() error {
 			_, err := e2e.Get(ctx, tsd.URL+path)
 			return err
@@ -55,7 +57,8 @@ func TestCompaction_lossOfOpenTSDB(t *testing.T) {
 
 		// What the TSD deletes after this is seen in the next round.
 		before := m.snapshot(metric)
-		a := must[e2e.Answer](t)(e2e.Get(ctx, fmt.Sprintf("%s/api/query?start=%d&end=%d&arrays=true&m=none:%s", ours.URL, lifeStart, hour+encoding.RowSeconds-1, metric)))
+		a := must[e2e.Answer](t)(e2e.Get(ctx, fmt.Sprintf("%s/api/query?start=%d&end=%d&arrays=true&m=none:%s",
+			ours.URL, lifeStart, hour+encoding.RowSeconds-1, metric)))
 		if a.Status != 200 {
 			t.Fatalf("status %d: %.300s", a.Status, a.Body)
 		}
@@ -65,11 +68,15 @@ func TestCompaction_lossOfOpenTSDB(t *testing.T) {
 			return
 		}
 	}
-	t.Errorf("no point was lost in %d rounds: tests need no longer keep TSDs that compact rows away from points that are written over", rounds)
+	t.Errorf("no point was lost in %d rounds: tests need no longer keep TSDs that compact rows away from points "+
+		"that are written over", rounds)
 }
 
 // overwriteBeside writes points over, those of each series by themselves, while a TSD reads.
-func overwriteBeside(ctx context.Context, t *testing.T, m *model, url string, points [][]e2e.Point, rng *rand.Rand, read func() error) {
+func overwriteBeside(
+	ctx context.Context, t *testing.T, m *model, url string, points [][]e2e.Point, rng *rand.Rand,
+	read func() error,
+) {
 	t.Helper()
 	var all sync.WaitGroup
 	all.Go(func() {

@@ -44,13 +44,17 @@ func TestCompaction_beside(t *testing.T) {
 	closeAtEnd(t, writing)
 	l.compacted = true
 	compacting, err := e2e.StartOpenTSDB(ctx, l.tsdOptions(t, tables, map[string]string{
-		"tsd.storage.fix_duplicates": "true", "tsd.storage.compaction.flush_interval": "1", "tsd.storage.compaction.min_flush_threshold": "1"}))
+		"tsd.storage.fix_duplicates":                 "true",
+		"tsd.storage.compaction.flush_interval":      "1",
+		"tsd.storage.compaction.min_flush_threshold": "1",
+	}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	closeAtEnd(t, compacting)
 	// OpenTSDB's default. Where a compaction is between its put and its deletion, points are there twice.
-	strict, err := e2e.StartOpenTSDB(ctx, l.tsdOptions(t, tables, map[string]string{"tsd.storage.enable_compaction": "false"}))
+	strict, err := e2e.StartOpenTSDB(ctx,
+		l.tsdOptions(t, tables, map[string]string{"tsd.storage.enable_compaction": "false"}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +119,11 @@ func pointKey(metric, host string, at int64) string { return fmt.Sprintf("%s %s 
 func (b *besides) first(metric string) (points []e2e.Point) {
 	for series := range compactSeries {
 		for at := int64(compactStart); at < compactStart+compactHours*encoding.RowSeconds; at += compactStep {
-			points = append(points, e2e.Point{Metric: metric, Timestamp: at, Tags: map[string]string{"host": fmt.Sprintf("h%d", series)}})
+			points = append(points, e2e.Point{
+				Metric:    metric,
+				Timestamp: at,
+				Tags:      map[string]string{"host": fmt.Sprintf("h%d", series)},
+			})
 		}
 	}
 	return points
@@ -169,7 +177,8 @@ func (b *besides) new(p e2e.Point) bool {
 }
 
 func (b *besides) query(metric string) string {
-	return fmt.Sprintf("/api/query?start=%d&end=%d&m=none:%s", compactStart, compactStart+compactHours*encoding.RowSeconds-1, metric)
+	return fmt.Sprintf("/api/query?start=%d&end=%d&m=none:%s",
+		compactStart, compactStart+compactHours*encoding.RowSeconds-1, metric)
 }
 
 // snapshot returns the points of a metric as they are now.
@@ -238,8 +247,13 @@ func (b *besides) check(ctx context.Context, metric string) {
 func (b *besides) compact(ctx context.Context, margin time.Duration, state string) (string, error) {
 	env := b.l.env(b.T, b.tables)
 	env["DOWNPOUR_FIX_DUPLICATES"], env["DOWNPOUR_TABLE_STATE"] = "true", state
-	status, out, err := e2e.Run(ctx, "./gateway/cmd/gateway", e2e.ProgramOptions{Env: env, Dir: b.TempDir(), Args: []string{
-		"compact", "-margin", margin.String(), strconv.Itoa(compactStart), strconv.Itoa(compactStart + compactHours*encoding.RowSeconds - 1), "compact.over", "compact.late"}})
+	status, out, err := e2e.Run(ctx, "./gateway/cmd/gateway", e2e.ProgramOptions{
+		Env: env,
+		Dir: b.TempDir(),
+		Args: []string{
+			"compact", "-margin", margin.String(), strconv.Itoa(compactStart),
+			strconv.Itoa(compactStart + compactHours*encoding.RowSeconds - 1), "compact.over", "compact.late"},
+	})
 	if err == nil && status != 0 {
 		err = fmt.Errorf("status %d: %s", status, out)
 	}

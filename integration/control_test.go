@@ -45,7 +45,15 @@ func TestControl_questionsFindData(t *testing.T) {
 	tsd := layouts[0].openTSDB(t, createTables(t))
 	put(ctx, t, tsd.URL, introduce())
 	put(ctx, t, tsd.URL, dataset(7))
-	empty := map[string]int{"no such metric": 400, "no such tag value": 400, "no such tag key": 400, "no such tag key of any value": 400, "no such aggregator": 400, "end before start": 400, "nothing there": 200}
+	empty := map[string]int{
+		"no such metric":               400,
+		"no such tag value":            400,
+		"no such tag key":              400,
+		"no such tag key of any value": 400,
+		"no such aggregator":           400,
+		"end before start":             400,
+		"nothing there":                200,
+	}
 	for _, q := range questions() {
 		ask(ctx, t, tsd.URL, q) // warms the TSD's names
 		a := ask(ctx, t, tsd.URL, q)

@@ -167,7 +167,8 @@ func (w *crashWriter) check(ctx context.Context, t *testing.T, url string) {
 	}
 	for i, p := range results[0].Dps {
 		if p[0] != dataStart+int64(i) || p[1] != int64(i) {
-			t.Errorf("%s: point %d of %d acknowledged is %v, want [%d,%d]", w.series, i, w.acknowledged, p, dataStart+i, i)
+			t.Errorf("%s: point %d of %d acknowledged is %v, want [%d,%d]",
+				w.series, i, w.acknowledged, p, dataStart+i, i)
 			return
 		}
 	}

@@ -32,7 +32,10 @@ func introduce() (points []e2e.Point) {
 	}
 	first := func(host string) {
 		points = append(points, e2e.Point{
-			Metric: "load.int", Timestamp: dataStart - 7200, Value: json.RawMessage("1"), Tags: map[string]string{"host": host},
+			Metric:    "load.int",
+			Timestamp: dataStart - 7200,
+			Value:     json.RawMessage("1"),
+			Tags:      map[string]string{"host": host},
 		})
 	}
 	first("web01")
@@ -74,7 +77,12 @@ func dataset(seed uint64) (points []e2e.Point) {
 				if r.IntN(60) == 0 {
 					counter = 0
 				}
-				points = append(points, e2e.Point{Metric: metric, Timestamp: at, Value: value(r, metric, counter), Tags: tags})
+				points = append(points, e2e.Point{
+					Metric:    metric,
+					Timestamp: at,
+					Value:     value(r, metric, counter),
+					Tags:      tags,
+				})
 			}
 		}
 	}
@@ -124,13 +132,17 @@ func questions() (all []question) {
 		for _, agg := range []string{"sum", "avg", "max", "mimmin", "zimsum", "dev", "count", "p90", "none", "first"} {
 			sub(metric+" "+agg, fmt.Sprintf(`{"metric":%q,"aggregator":%q}`, metric, agg))
 		}
-		for _, down := range []string{"1m-avg", "5m-sum-zero", "10m-max-nan", "7m-count-null", "30s-last", "0all-sum", "1h-dev"} {
+		for _, down := range []string{
+			"1m-avg", "5m-sum-zero", "10m-max-nan", "7m-count-null", "30s-last", "0all-sum", "1h-dev",
+		} {
 			sub(metric+" "+down, fmt.Sprintf(`{"metric":%q,"aggregator":"sum","downsample":%q}`, metric, down))
-			sub(metric+" by dc "+down, fmt.Sprintf(`{"metric":%q,"aggregator":"avg","downsample":%q,"tags":{"dc":"*"}}`, metric, down))
+			sub(metric+" by dc "+down,
+				fmt.Sprintf(`{"metric":%q,"aggregator":"avg","downsample":%q,"tags":{"dc":"*"}}`, metric, down))
 		}
 		sub(metric+" rate", fmt.Sprintf(`{"metric":%q,"aggregator":"sum","rate":true}`, metric))
 		sub(metric+" counter rate", fmt.Sprintf(
-			`{"metric":%q,"aggregator":"sum","rate":true,"rateOptions":{"counter":true,"counterMax":1099511627776,"resetValue":1000}}`, metric))
+			`{"metric":%q,"aggregator":"sum","rate":true,"rateOptions":{"counter":true,`+
+				`"counterMax":1099511627776,"resetValue":1000}}`, metric))
 	}
 	filter := func(name, filters string) {
 		sub("filter "+name, `{"metric":"load.int","aggregator":"sum","downsample":"5m-avg","filters":[`+filters+`]}`)
@@ -140,14 +152,16 @@ func questions() (all []question) {
 	filter("wildcard", `{"type":"wildcard","tagk":"host","filter":"web*","groupBy":true}`)
 	filter("iwildcard", `{"type":"iwildcard","tagk":"host","filter":"DB*","groupBy":false}`)
 	filter("regexp", `{"type":"regexp","tagk":"host","filter":".*0[12]","groupBy":true}`)
-	filter("two", `{"type":"wildcard","tagk":"host","filter":"*","groupBy":true},{"type":"literal_or","tagk":"dc","filter":"sjc","groupBy":false}`)
+	filter("two", `{"type":"wildcard","tagk":"host","filter":"*","groupBy":true},`+
+		`{"type":"literal_or","tagk":"dc","filter":"sjc","groupBy":false}`)
 	return append(all, forms()...)
 }
 
 // forms are questions by GET, with other forms of answers, and questions that are errors.
 func forms() []question {
 	get := func(name, query string) question {
-		return question{name: name, path: fmt.Sprintf("/api/query?start=%d&end=%d&%s", dataStart, dataStart+7200, query)}
+		return question{name: name, path: fmt.Sprintf("/api/query?start=%d&end=%d&%s",
+			dataStart, dataStart+7200, query)}
 	}
 	return []question{
 		get("get", "m=sum:load.int"),
@@ -161,8 +175,10 @@ func forms() []question {
 		get("no such tag key", "m=sum:load.int%7Bnokey=web01%7D"),
 		get("no such tag key of any value", "m=sum:load.int%7Bnokey=*%7D"),
 		get("no such aggregator", "m=nosuch:load.int"),
-		{name: "end before start", path: fmt.Sprintf("/api/query?start=%d&end=%d&m=sum:load.int", dataStart+10, dataStart)},
-		{name: "nothing there", path: fmt.Sprintf("/api/query?start=%d&end=%d&m=sum:load.int", dataStart+86400, dataStart+90000)},
+		{name: "end before start", path: fmt.Sprintf("/api/query?start=%d&end=%d&m=sum:load.int",
+			dataStart+10, dataStart)},
+		{name: "nothing there", path: fmt.Sprintf("/api/query?start=%d&end=%d&m=sum:load.int",
+			dataStart+86400, dataStart+90000)},
 	}
 }
 

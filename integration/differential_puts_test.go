@@ -38,10 +38,13 @@ func TestDifferential_rollupsAndHistograms(t *testing.T) {
 	p.notes = recorded(t, seed, "drawn_rollups_seed1", differential.PutDigest(append(puts, more...)))
 	r := rand.New(rand.NewPCG(seed, 5))
 	t.Run("rollups, "+l.name, func(t *testing.T) {
-		p.askRandom(ctx, t, rolled, func() differential.Query { return differential.RandomRollupQuery(r, rolled) }, queries, applied)
+		p.askRandom(ctx, t, rolled, func() differential.Query { return differential.RandomRollupQuery(r, rolled) },
+			queries, applied)
 	})
 	t.Run("histograms, "+l.name, func(t *testing.T) {
-		p.askRandom(ctx, t, histograms, func() differential.Query { return differential.RandomHistogramQuery(r, histograms, l.saltWidth > 0) }, queries, applied)
+		p.askRandom(ctx, t, histograms,
+			func() differential.Query { return differential.RandomHistogramQuery(r, histograms, l.saltWidth > 0) },
+			queries, applied)
 	})
 	p.notes.finish(uidCells(ctx, t, tables))
 	t.Logf("seed %d: rules applied: %v", seed, applied)
@@ -60,10 +63,15 @@ func (l layout) startWithRollups(ctx context.Context, t *testing.T) (pair, e2e.T
 	rollups := writeFile(t, "rollups.json", differential.RollupConfig(tables.Data))
 
 	o := l.tsdOptions(t, tables, map[string]string{
-		"tsd.rollups.enable": "true", "tsd.rollups.config": rollups, "tsd.core.histograms.config": differential.HistogramConfig,
+		"tsd.rollups.enable":         "true",
+		"tsd.rollups.config":         rollups,
+		"tsd.core.histograms.config": differential.HistogramConfig,
 	})
 	p := startPair(t, o, func() *e2e.Program {
-		return l.gateway(t, tables, map[string]string{"DOWNPOUR_ROLLUPS": rollups, "DOWNPOUR_HISTOGRAMS": differential.HistogramConfig})
+		return l.gateway(t, tables, map[string]string{
+			"DOWNPOUR_ROLLUPS":    rollups,
+			"DOWNPOUR_HISTOGRAMS": differential.HistogramConfig,
+		})
 	})
 	return p, tables
 }
@@ -72,7 +80,9 @@ func (l layout) startWithRollups(ctx context.Context, t *testing.T) (pair, e2e.T
 // server, and the order of series, and so that of sums, follows the UIDs.
 func uidCells(ctx context.Context, t *testing.T, tables e2e.Tables) (all [][4]string) {
 	for _, c := range must[[]e2e.Cell](t)(hbase(t).Admin.Scan(ctx, tables.UID)) {
-		all = append(all, [4]string{hex.EncodeToString(c.Row), c.Family, hex.EncodeToString(c.Qualifier), hex.EncodeToString(c.Value)})
+		all = append(all, [4]string{
+			hex.EncodeToString(c.Row), c.Family, hex.EncodeToString(c.Qualifier), hex.EncodeToString(c.Value),
+		})
 	}
 	return all
 }

@@ -113,7 +113,14 @@ func writeTables(ctx context.Context, t *testing.T, d *differential.Data) e2e.Ta
 		for batch := range slices.Chunk(cells, 5000) {
 			var all []store.Mutation
 			for _, c := range batch {
-				all = append(all, store.Mutation{Kind: store.Put, Row: c.Row, Family: c.Family, Qualifier: c.Qualifier, Value: c.Value, Timestamp: c.Timestamp})
+				all = append(all, store.Mutation{
+					Kind:      store.Put,
+					Row:       c.Row,
+					Family:    c.Family,
+					Qualifier: c.Qualifier,
+					Value:     c.Value,
+					Timestamp: c.Timestamp,
+				})
 			}
 			if err := st.Apply(ctx, table, all); err != nil {
 				t.Fatal(err)
@@ -188,7 +195,10 @@ func (a arrangement) ours(t *testing.T, tables e2e.Tables, more map[string]strin
 	return a.gateway(t, tables, env)
 }
 
-func (p pair) askRandom(ctx context.Context, t *testing.T, d *differential.Data, draw func() differential.Query, n int, applied map[string]int) {
+func (p pair) askRandom(
+	ctx context.Context, t *testing.T, d *differential.Data, draw func() differential.Query, n int,
+	applied map[string]int,
+) {
 	t.Helper()
 	statuses := map[int]int{}
 	empty, failed := 0, 0
@@ -200,7 +210,8 @@ func (p pair) askRandom(ctx context.Context, t *testing.T, d *differential.Data,
 		}
 		statuses[c.Want.Status]++
 		// Only answers count here: an error does not tell whether the query meets data.
-		if body := string(c.Want.Body); c.Want.Status == 200 && !strings.Contains(body, `"dps":{"`) && !strings.Contains(body, `"dps":[[`) {
+		body := string(c.Want.Body)
+		if c.Want.Status == 200 && !strings.Contains(body, `"dps":{"`) && !strings.Contains(body, `"dps":[[`) {
 			empty++
 		}
 		if c.Equal() {
@@ -219,7 +230,9 @@ func (p pair) askRandom(ctx context.Context, t *testing.T, d *differential.Data,
 }
 
 // askExpressions asks both servers n requests of /api/query/exp.
-func (p pair) askExpressions(ctx context.Context, t *testing.T, draw func() differential.Exp, n int, applied map[string]int) {
+func (p pair) askExpressions(
+	ctx context.Context, t *testing.T, draw func() differential.Exp, n int, applied map[string]int,
+) {
 	t.Helper()
 	statuses := map[int]int{}
 	failed, rows := 0, 0
@@ -238,9 +251,12 @@ func (p pair) askExpressions(ctx context.Context, t *testing.T, draw func() diff
 		}
 
 		t.Errorf("expression %d: %s, error %v, %v", i, e.Body(), c.Err, c.Report)
-		small := differential.ShrinkExp(e, 100, func(e differential.Exp) bool { return !p.compareExp(ctx, t, e).Equal() })
+		small := differential.ShrinkExp(e, 100, func(e differential.Exp) bool {
+			return !p.compareExp(ctx, t, e).Equal()
+		})
 		c = p.compareExp(ctx, t, small)
-		t.Logf("shrunk: curl -d '%s' %s/api/query/exp\ndiffers %v: error %v, %v\nOpenTSDB: %d %.2000s\nours:     %d %.2000s",
+		t.Logf("shrunk: curl -d '%s' %s/api/query/exp\ndiffers %v: error %v, %v\nOpenTSDB: %d %.2000s\n"+
+			"ours:     %d %.2000s",
 			small.Body(), p.ours, c.Rules, c.Err, c.Report, c.Want.Status, c.Want.Body, c.Got.Status, c.Got.Body)
 		if failed++; failed == 5 {
 			t.Fatal("5 failures, which are enough")
@@ -275,6 +291,7 @@ func (p pair) explain(ctx context.Context, t *testing.T, q differential.Query, d
 		}
 		fmt.Fprintf(&cells, "  %x %x = %x @%d\n", c.Row, c.Qualifier, c.Value, c.Timestamp)
 	}
-	t.Logf("asked:    %s\nshrunk:   %s\nours:     %s\ndiffers:  error %v, %v\nOpenTSDB: %d %.3000s\nours:     %d %.3000s\ncells:\n%s", q.Curl(p.theirs), small.Curl(p.theirs),
+	t.Logf("asked:    %s\nshrunk:   %s\nours:     %s\ndiffers:  error %v, %v\nOpenTSDB: %d %.3000s\n"+
+		"ours:     %d %.3000s\ncells:\n%s", q.Curl(p.theirs), small.Curl(p.theirs),
 		small.Curl(p.ours), c.Err, c.Report, c.Want.Status, c.Want.Body, c.Got.Status, c.Got.Body, cells.String())
 }

@@ -70,7 +70,12 @@ func livedPoints() (points []e2e.Point) {
 	now := time.Now().Unix()
 	for at := now - 30*86400 + 3600; at < now; at += 3 * 3600 {
 		for _, second := range []int64{0, 60} {
-			points = append(points, e2e.Point{Metric: "sys.cpu.user", Timestamp: at + second, Value: json.RawMessage("1"), Tags: map[string]string{"host": "web01"}})
+			points = append(points, e2e.Point{
+				Metric:    "sys.cpu.user",
+				Timestamp: at + second,
+				Value:     json.RawMessage("1"),
+				Tags:      map[string]string{"host": "web01"},
+			})
 		}
 	}
 	return points
@@ -92,7 +97,8 @@ func TestDocs_dataLifeHBase(t *testing.T) {
 	rollups := fmt.Sprintf(`{"aggregationIds": {"sum": 0, "count": 1, "min": 2, "max": 3}, "intervals": [
  {"table": %[1]q, "preAggregationTable": "%[1]s-pre", "interval": "1m", "rowSpan": "1h", "defaultInterval": true},
  {"table": "%[1]s-1h", "preAggregationTable": "%[1]s-1h-pre", "interval": "1h", "rowSpan": "1d"}]}`, tables.Data)
-	commands := pageCommands(t, "On HBase", "/etc/downpour/retention.txt", writeFile(t, "retention.txt", livedRules), "/etc/downpour/rollups.json", writeFile(t, "rollups.json", rollups))
+	commands := pageCommands(t, "On HBase", "/etc/downpour/retention.txt", writeFile(t, "retention.txt", livedRules),
+		"/etc/downpour/rollups.json", writeFile(t, "rollups.json", rollups))
 	if len(commands) < 12 {
 		t.Errorf("%d commands, want 12 or more", len(commands))
 	}
@@ -109,8 +115,8 @@ func TestDocs_dataLifeEmbedded(t *testing.T) {
 	at := embeddedPlace(t)
 	at.serve(ctx, t, func(url string) { put(ctx, t, url, livedPoints()) })
 	rules := writeFile(t, "retention.txt", livedRules)
-	commands := pageCommands(t, "On the embedded store", "/etc/downpour/retention.txt", rules,
-		"/backup/downpour", filepath.Join(t.TempDir(), "backup"), "/var/lib/downpour-restored", filepath.Join(t.TempDir(), "restored"))
+	commands := pageCommands(t, "On the embedded store", "/etc/downpour/retention.txt", rules, "/backup/downpour",
+		filepath.Join(t.TempDir(), "backup"), "/var/lib/downpour-restored", filepath.Join(t.TempDir(), "restored"))
 	if len(commands) < 9 {
 		t.Errorf("%d commands, want 9 or more", len(commands))
 	}

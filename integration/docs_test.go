@@ -75,7 +75,8 @@ func TestDocs_ownChart(t *testing.T) {
 	}
 	for i, kind := range []string{"chart", "panel", "list"} {
 		page = blocks[i]
-		if out, err := e2e.Node(ctx, "integration/browser/own.mjs", elsewhere.URL, kind); err != nil || !strings.Contains(string(out), kind+" moved") {
+		out, err := e2e.Node(ctx, "integration/browser/own.mjs", elsewhere.URL, kind)
+		if err != nil || !strings.Contains(string(out), kind+" moved") {
 			t.Errorf("%s: error %v, output %q", kind, err, out)
 		}
 	}
@@ -86,7 +87,8 @@ func keepDashboard(ctx context.Context, t *testing.T, url string) {
 	t.Helper()
 	const document = `{"form": 1, "panels": [{"id": "cpu", "type": "lines", "place": {"x": 0, "y": 0, "w": 6, "h": 8},
 		"queries": ["sum:rate:proc.stat.cpu{type=*}"]}], "range": {"from": "15m-ago"}}`
-	request, err := http.NewRequestWithContext(ctx, http.MethodPut, url+"/api/dashboards/web", strings.NewReader(document))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPut, url+"/api/dashboards/web",
+		strings.NewReader(document))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -53,7 +53,8 @@ func TestExchange_afterSplitAndMove(t *testing.T) {
 	put(ctx, t, ours.URL, introduce())
 	put(ctx, t, ours.URL, dataset(8))
 	asked := []question{{name: "before", body: fmt.Sprintf(
-		`{"start":%d,"end":%d,"queries":[{"metric":"load.int","aggregator":"sum"},{"metric":"load.float","aggregator":"sum","downsample":"5m-avg"}]}`, dataStart, dataStart+7200)}}
+		`{"start":%d,"end":%d,"queries":[{"metric":"load.int","aggregator":"sum"},`+
+			`{"metric":"load.float","aggregator":"sum","downsample":"5m-avg"}]}`, dataStart, dataStart+7200)}}
 	askBoth(ctx, t, tsd.URL, ours.URL, asked)
 
 	admin := hbase(t).Admin
@@ -187,12 +188,21 @@ func TestExchange_createTables(t *testing.T) {
 	state := ours.Data + "-state"
 	env := salted.env(t, ours)
 	env["DOWNPOUR_TABLE_STATE"] = state
-	status, out, err := e2e.Run(ctx, gatewayProgram, e2e.ProgramOptions{Env: env, Args: []string{"-create-tables"}, Dir: t.TempDir()})
+	status, out, err := e2e.Run(ctx, gatewayProgram, e2e.ProgramOptions{
+		Env:  env,
+		Args: []string{"-create-tables"},
+		Dir:  t.TempDir(),
+	})
 	if err != nil || status != 0 {
 		t.Fatalf("exit status %d, %v\n%s", status, err, out)
 	}
 	admin := hbase(t).Admin
-	for _, pair := range [][2]string{{theirs.Data, ours.Data}, {theirs.UID, ours.UID}, {theirs.Meta, ours.Meta}, {theirs.Tree, ours.Tree}} {
+	for _, pair := range [][2]string{
+		{theirs.Data, ours.Data},
+		{theirs.UID, ours.UID},
+		{theirs.Meta, ours.Meta},
+		{theirs.Tree, ours.Tree},
+	} {
 		want := must[[]string](t)(admin.Describe(ctx, pair[0]))
 		got := must[[]string](t)(admin.Describe(ctx, pair[1]))
 		if d := cmp.Diff(want, got); d != "" {

@@ -31,10 +31,11 @@ import (
 	"downpour/pushdown/store/hbase/regions"
 )
 
-// TestFake_repliesAreReal: the fake HBase answers the calls of scans, gets and batches as a real one does: the same
-// cells, in replies of the same form, and the same exceptions. A client that trusts the fake about a flag that HBase sets otherwise
-// would lose rows. Heartbeats, which depend on time, are not compared, nor where a limit of bytes cuts a reply: HBase counts
-// what cells take in its memory.
+// TestFake_repliesAreReal: the fake HBase answers the calls of scans, gets and batches as a real
+// one does: the same cells, in replies of the same form, and the same exceptions. A client that
+// trusts the fake about a flag that HBase sets otherwise would lose rows. Heartbeats, which depend
+// on time, are not compared, nor where a limit of bytes cuts a reply: HBase counts what cells take
+// in its memory.
 func TestFake_repliesAreReal(t *testing.T) {
 	t.Parallel()
 	onEachHBase(t, func(t *testing.T, h *e2e.HBase) {
@@ -49,7 +50,10 @@ func TestFake_repliesAreReal(t *testing.T) {
 		cluster.KeepVersions(table)
 
 		cfg := must[storehbase.Config](t)(storehbase.ParseAddress(h.Quorum()))
-		both := [2]*rawTable{openRaw(t, table, cfg), openRaw(t, table, storehbase.Config{Quorum: cluster.Address(), Dial: cluster.Dial})}
+		both := [2]*rawTable{
+			openRaw(t, table, cfg),
+			openRaw(t, table, storehbase.Config{Quorum: cluster.Address(), Dial: cluster.Dial}),
+		}
 		rng := rand.New(rand.NewPCG(seedtest.Of(t), 0))
 		for range 4 {
 			changes := drawRawChanges(rng)
@@ -61,7 +65,8 @@ func TestFake_repliesAreReal(t *testing.T) {
 		}
 
 		if want, got := both[0].catalog(ctx, t), both[1].catalog(ctx, t); want != got {
-			t.Errorf("rows of hbase:meta (-HBase +the fake)\n%s", gocmp.Diff(strings.Split(want, "\n"), strings.Split(got, "\n")))
+			t.Errorf("rows of hbase:meta (-HBase +the fake)\n%s",
+				gocmp.Diff(strings.Split(want, "\n"), strings.Split(got, "\n")))
 		}
 
 		exchanges := 2000
@@ -89,7 +94,8 @@ func TestFake_repliesAreReal(t *testing.T) {
 			if answers[0] == answers[1] {
 				continue
 			}
-			t.Errorf("exchange %d: (-HBase +the fake)\n%s", i, gocmp.Diff(strings.Split(answers[0], "\n"), strings.Split(answers[1], "\n")))
+			t.Errorf("exchange %d: (-HBase +the fake)\n%s",
+				i, gocmp.Diff(strings.Split(answers[0], "\n"), strings.Split(answers[1], "\n")))
 			if differing++; differing == 5 {
 				break
 			}
@@ -115,8 +121,15 @@ func openRaw(t *testing.T, table string, cfg storehbase.Config) *rawTable {
 	}
 	life := hbasecalls.NewLife()
 	router := regions.New(&regions.Config{
-		Calls: &hbasecalls.Config{EffectiveUser: "downpour", Logger: cfg.Logger, Dial: cfg.Dial, DialTimeout: time.Minute,
-			RPCTimeout: time.Minute, WriteTimeout: time.Minute, ProbeAfter: time.Minute},
+		Calls: &hbasecalls.Config{
+			EffectiveUser: "downpour",
+			Logger:        cfg.Logger,
+			Dial:          cfg.Dial,
+			DialTimeout:   time.Minute,
+			RPCTimeout:    time.Minute,
+			WriteTimeout:  time.Minute,
+			ProbeAfter:    time.Minute,
+		},
 		Quorum: cfg.Quorum, Root: "/hbase", ZooKeeperTimeout: time.Minute, LookUpHost: net.DefaultResolver.LookupHost,
 		RetryTimeout: time.Minute, Scan: st.Scan,
 	}, life)
@@ -131,7 +144,11 @@ func openRaw(t *testing.T, table string, cfg storehbase.Config) *rawTable {
 
 // catalog returns the columns of the table's regions in hbase:meta.
 func (s *rawTable) catalog(ctx context.Context, t *testing.T) (columns string) {
-	for row, err := range store.Rows(ctx, s.st, store.Scan{Table: regions.MetaTable, Start: []byte(s.table + ",,"), Stop: []byte(s.table + "-,,")}) {
+	for row, err := range store.Rows(ctx, s.st, store.Scan{
+		Table: regions.MetaTable,
+		Start: []byte(s.table + ",,"),
+		Stop:  []byte(s.table + "-,,"),
+	}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -149,7 +166,12 @@ func (s *rawTable) catalog(ctx context.Context, t *testing.T) (columns string) {
 // drawRawChanges draws puts and deletions of few rows, some of them of one column.
 func drawRawChanges(r *rand.Rand) (all []store.Mutation) {
 	for range 60 {
-		m := store.Mutation{Row: drawRawKey(r), Family: rawFamilies[r.IntN(2)], Qualifier: drawRawQualifier(r), Timestamp: 1000 + r.Int64N(50)}
+		m := store.Mutation{
+			Row:       drawRawKey(r),
+			Family:    rawFamilies[r.IntN(2)],
+			Qualifier: drawRawQualifier(r),
+			Timestamp: 1000 + r.Int64N(50),
+		}
 		if r.IntN(6) == 0 {
 			m.Kind = store.DeleteCell
 		} else {
@@ -166,8 +188,8 @@ func drawRawQualifier(r *rand.Rand) []byte {
 	return []byte{byte('a' + r.IntN(5)), byte('0' + r.IntN(10))}[:1+r.IntN(2)]
 }
 
-// exchange is some calls to a region server, whose answers become text. Both clusters are sent the same: what is drawn depends on
-// answers only where they are equal.
+// exchange is some calls to a region server, whose answers become text. Both clusters are sent the
+// same: what is drawn depends on answers only where they are equal.
 type exchange struct {
 	ctx  context.Context
 	to   *rawTable
@@ -188,7 +210,9 @@ func (x *exchange) locate(key []byte) *regions.Location {
 }
 
 // call makes one call. It returns false, and notes the exception, if there was one.
-func (x *exchange) call(loc *regions.Location, method string, request, response proto.Message, out []byte) (*hbasecalls.Call, bool) {
+func (x *exchange) call(
+	loc *regions.Location, method string, request, response proto.Message, out []byte,
+) (*hbasecalls.Call, bool) {
 	call := hbasecalls.New(x.ctx, method, request, response)
 	call.Table, call.OutCells = x.to.table, out
 	_, err := x.to.router.CallConn(x.ctx, loc, call)
@@ -218,11 +242,13 @@ func (x *exchange) drawFilter() *pb.Filter {
 	var f filter.Filter
 	switch r := x.r; r.IntN(9) {
 	case 0:
-		f = filter.NewRowFilter(filter.NewCompareFilter(filter.Equal, filter.NewRegexStringComparator(`(?s)^.[\x00-\x02]`, 0, "ISO-8859-1", "JAVA")))
+		f = filter.NewRowFilter(filter.NewCompareFilter(filter.Equal,
+			filter.NewRegexStringComparator(`(?s)^.[\x00-\x02]`, 0, "ISO-8859-1", "JAVA")))
 	case 1:
 		a, b := byte(r.IntN(3)), byte(r.IntN(5))
 		f = filter.NewMultiRowRangeFilter([]*filter.RowRange{
-			filter.NewRowRange([]byte{a, b}, []byte{a, b + 1}, true, false), filter.NewRowRange([]byte{a + 1}, []byte{a + 1, 4}, true, false)})
+			filter.NewRowRange([]byte{a, b}, []byte{a, b + 1}, true, false),
+			filter.NewRowRange([]byte{a + 1}, []byte{a + 1, 4}, true, false)})
 	case 2:
 		f = filter.NewColumnRangeFilter([]byte("b"), []byte("d"), true, false)
 	case 3:
@@ -231,7 +257,8 @@ func (x *exchange) drawFilter() *pb.Filter {
 		first := filter.NewFirstKeyOnlyFilter()
 		f = filter.NewList(filter.MustPassAll, &first, filter.NewKeyOnlyFilter(false))
 	case 5:
-		f = filter.NewList(filter.MustPassOne, filter.NewColumnRangeFilter(nil, []byte("b"), true, false), filter.NewColumnRangeFilter([]byte("d5"), nil, true, false))
+		f = filter.NewList(filter.MustPassOne, filter.NewColumnRangeFilter(nil, []byte("b"), true, false),
+			filter.NewColumnRangeFilter([]byte("d5"), nil, true, false))
 	default:
 		return nil
 	}
@@ -253,7 +280,8 @@ type scanned struct {
 	block    []byte // of all replies, if they are limited in bytes
 }
 
-// scan opens a scanner and takes its replies, now and then with a number that is not the next one, or closes it in between.
+// scan opens a scanner and takes its replies, now and then with a number that is not the next one,
+// or closes it in between.
 func (x *exchange) scan() {
 	r := x.r
 	start := drawRawKey(r)
@@ -319,8 +347,15 @@ func (x *exchange) drawScan(start []byte) *pb.Scan {
 // drawRequest draws a request of a scan, which opens the scanner or takes the next reply.
 func (x *exchange) drawRequest(s *scanned, seq uint64) *pb.ScanRequest {
 	r := x.r
-	request := &pb.ScanRequest{Region: hbasecalls.RegionSpecifier(s.loc.Name), ScannerId: s.id, NumberOfRows: proto.Uint32(math.MaxInt32),
-		NextCallSeq: proto.Uint64(seq), ClientHandlesPartials: &s.partials, ClientHandlesHeartbeats: proto.Bool(true), TrackScanMetrics: proto.Bool(true)}
+	request := &pb.ScanRequest{
+		Region:                  hbasecalls.RegionSpecifier(s.loc.Name),
+		ScannerId:               s.id,
+		NumberOfRows:            proto.Uint32(math.MaxInt32),
+		NextCallSeq:             proto.Uint64(seq),
+		ClientHandlesPartials:   &s.partials,
+		ClientHandlesHeartbeats: proto.Bool(true),
+		TrackScanMetrics:        proto.Bool(true),
+	}
 	if s.id == nil {
 		request.Scan = s.scan
 	}
@@ -331,7 +366,8 @@ func (x *exchange) drawRequest(s *scanned, seq uint64) *pb.ScanRequest {
 		request.NumberOfRows = proto.Uint32(uint32(1 + r.IntN(4)))
 	}
 	if s.limit > 0 {
-		request.ProtoReflect().SetUnknown(protowire.AppendVarint(protowire.AppendTag(nil, 11, protowire.VarintType), uint64(s.limit)))
+		request.ProtoReflect().SetUnknown(protowire.AppendVarint(protowire.AppendTag(nil, 11, protowire.VarintType),
+			uint64(s.limit)))
 	}
 	switch {
 	case s.id == nil && r.IntN(6) == 0:
@@ -344,7 +380,11 @@ func (x *exchange) drawRequest(s *scanned, seq uint64) *pb.ScanRequest {
 
 // close closes a scanner, which the server may have closed already.
 func (x *exchange) close(s *scanned) {
-	request := &pb.ScanRequest{Region: hbasecalls.RegionSpecifier(s.loc.Name), ScannerId: s.id, CloseScanner: proto.Bool(true)}
+	request := &pb.ScanRequest{
+		Region:       hbasecalls.RegionSpecifier(s.loc.Name),
+		ScannerId:    s.id,
+		CloseScanner: proto.Bool(true),
+	}
 	if call, ok := x.call(s.loc, "Scan", request, &pb.ScanResponse{}, nil); ok {
 		x.reply(call.Response.(*pb.ScanResponse), call.Cells)
 	}
@@ -362,8 +402,9 @@ func wholeRows(response *pb.ScanResponse) (n int) {
 
 // reply notes all of a reply but the scanner's number and the rows that were read for it: the fake reads them at once.
 func (x *exchange) reply(m *pb.ScanResponse, block []byte) {
-	x.note("cells %v, partial %v, more %v, in the region %v, heartbeat %v, results %d, a scanner %t", m.CellsPerResult, m.PartialFlagPerResult,
-		unlessUnset(m.MoreResults), unlessUnset(m.MoreResultsInRegion), m.GetHeartbeatMessage(), len(m.Results), m.ScannerId != nil)
+	x.note("cells %v, partial %v, more %v, in the region %v, heartbeat %v, results %d, a scanner %t",
+		m.CellsPerResult, m.PartialFlagPerResult, unlessUnset(m.MoreResults), unlessUnset(m.MoreResultsInRegion),
+		m.GetHeartbeatMessage(), len(m.Results), m.ScannerId != nil)
 	x.cells(block)
 }
 
@@ -380,7 +421,8 @@ func (x *exchange) sized(s *scanned, m *pb.ScanResponse, block []byte, ended boo
 	for i, cells := range m.CellsPerResult {
 		n += cells
 		if m.PartialFlagPerResult[i] && (!s.partials || i+1 < len(m.CellsPerResult)) {
-			x.note("result %d of %d is partial, though only the last one may be, to a client that takes it", i, len(m.CellsPerResult))
+			x.note("result %d of %d is partial, though only the last one may be, to a client that takes it",
+				i, len(m.CellsPerResult))
 		}
 	}
 	if counted := countCells(block); int(n) != counted {
@@ -433,7 +475,8 @@ func (x *exchange) get() {
 	case 1:
 		name = []byte("replies,,1.00000000000000000000000000000000.")
 	}
-	call, ok := x.call(loc, "Get", &pb.GetRequest{Region: hbasecalls.RegionSpecifier(name), Get: x.drawGet(key)}, &pb.GetResponse{}, nil)
+	call, ok := x.call(loc, "Get", &pb.GetRequest{Region: hbasecalls.RegionSpecifier(name), Get: x.drawGet(key)},
+		&pb.GetResponse{}, nil)
 	if ok {
 		x.result(call.Response.(*pb.GetResponse).Result)
 		x.cells(call.Cells)
@@ -441,7 +484,8 @@ func (x *exchange) get() {
 }
 
 func (x *exchange) result(m *pb.Result) {
-	x.note("result: %d cells in the block, %d in the message, exists %t, partial %t", m.GetAssociatedCellCount(), len(m.GetCell()), m.GetExists(), m.GetPartial())
+	x.note("result: %d cells in the block, %d in the message, exists %t, partial %t",
+		m.GetAssociatedCellCount(), len(m.GetCell()), m.GetExists(), m.GetPartial())
 	for _, c := range m.GetCell() {
 		x.note("  %x %s:%s=%s@%d type %v", c.Row, c.Family, c.Qualifier, c.Value, c.GetTimestamp(), c.GetCellType())
 	}
@@ -476,12 +520,19 @@ func (x *exchange) batch() {
 				kind, cellKind = pb.MutationProto_DELETE, cellblock.DeleteColumn
 			}
 			// Later than all others, so that the order of changes of one time does not matter.
-			out = cellblock.Append(out, key, family, drawRawQualifier(r), []byte("batch"), 2000+r.Int64N(1000), cellKind)
-			a.Mutation = &pb.MutationProto{Row: key, MutateType: kind.Enum(), AssociatedCellCount: proto.Int32(1), Durability: pb.MutationProto_USE_DEFAULT.Enum()}
+			out = cellblock.Append(out, key, family, drawRawQualifier(r), []byte("batch"),
+				2000+r.Int64N(1000), cellKind)
+			a.Mutation = &pb.MutationProto{
+				Row:                 key,
+				MutateType:          kind.Enum(),
+				AssociatedCellCount: proto.Int32(1),
+				Durability:          pb.MutationProto_USE_DEFAULT.Enum(),
+			}
 		}
 		action.Action = append(action.Action, a)
 	}
-	call, ok := x.call(loc, "Multi", &pb.MultiRequest{RegionAction: []*pb.RegionAction{action}}, &pb.MultiResponse{}, out)
+	call, ok := x.call(loc, "Multi", &pb.MultiRequest{RegionAction: []*pb.RegionAction{action}},
+		&pb.MultiResponse{}, out)
 	if !ok {
 		return
 	}

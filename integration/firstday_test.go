@@ -68,11 +68,14 @@ func TestFirstDay(t *testing.T) {
 	for i, block := range blocks {
 		script += block
 		if i == 0 { // the port has to be another one before the first start
-			script = strings.Replace(script, "systemctl start", "cat /opt/port >> /etc/downpour/gateway.env\nsystemctl start", 1)
+			script = strings.Replace(script, "systemctl start",
+				"cat /opt/port >> /etc/downpour/gateway.env\nsystemctl start", 1)
 		}
 	}
-	hbaseSettings := fmt.Sprintf(`hbase:%s\nDOWNPOUR_TABLE_DATA=%s\nDOWNPOUR_TABLE_UID=%s\nDOWNPOUR_TABLE_META=%s\nDOWNPOUR_TABLE_TREE=%s`,
-		cluster.Quorum(), tables.Data, tables.UID, tables.Meta, tables.Tree)
+	hbaseSettings := fmt.Sprintf(
+		`hbase:%s\nDOWNPOUR_TABLE_DATA=%s\nDOWNPOUR_TABLE_UID=%s\nDOWNPOUR_TABLE_META=%s\nDOWNPOUR_TABLE_TREE=%s`,
+		cluster.Quorum(), tables.Data, tables.UID, tables.Meta, tables.Tree,
+	)
 	for _, replaced := range [][2]string{
 		{"0.0.0.0:4242", "127.0.0.1:4242"},
 		{"127.0.0.1:4242", fmt.Sprintf("127.0.0.1:%d", port)},
@@ -90,7 +93,8 @@ func TestFirstDay(t *testing.T) {
 	if status != 0 || err != nil {
 		t.Errorf("the commands of %s: status %d, %v\n%s\n%s", firstDayPage, status, err, out, units.logs())
 	}
-	if version := must[string](t)(runIn(ctx, debian, "dpkg-query", "-W", "-f", "${Version}", "downpour-gateway")); !strings.HasSuffix(version, "+later") {
+	version := must[string](t)(runIn(ctx, debian, "dpkg-query", "-W", "-f", "${Version}", "downpour-gateway"))
+	if !strings.HasSuffix(version, "+later") {
 		t.Errorf("version %s is installed in the end, want the later one", version)
 	}
 	if cells, err := cluster.Admin.Scan(ctx, tables.Data); err != nil || len(cells) == 0 {
@@ -159,7 +163,9 @@ func newUnits(ctx context.Context, t *testing.T, debian *e2e.Debian) *units {
 		"journalctl": `[ "$1" = -u ] && exec curl -fsS "` + server.URL + `/log/$2"`,
 	} {
 		path := filepath.Join(debian.Root, "opt", "units", name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte("#!/bin/bash\n"+text+"\n"), 0o755)); err != nil {
+		err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755),
+			os.WriteFile(path, []byte("#!/bin/bash\n"+text+"\n"), 0o755))
+		if err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -29,8 +29,12 @@ func TestFlight_readByPyarrow(t *testing.T) {
 	ours := startGateway(t, e2e.ProgramOptions{Dir: dir, Env: map[string]string{"DOWNPOUR_SELF_METRICS": "0"}})
 	var points []e2e.Point
 	for i := range 120 {
-		points = append(points, e2e.Point{Metric: "flight.test", Timestamp: dataStart + int64(60*i), Value: json.RawMessage(fmt.Sprint(i)),
-			Tags: map[string]string{"host": "a"}})
+		points = append(points, e2e.Point{
+			Metric:    "flight.test",
+			Timestamp: dataStart + int64(60*i),
+			Value:     json.RawMessage(fmt.Sprint(i)),
+			Tags:      map[string]string{"host": "a"},
+		})
 	}
 	put(ctx, t, ours.URL, points)
 	if err := ours.Process.Stop(ctx); err != nil { // only one process can open the store
@@ -38,7 +42,9 @@ func TestFlight_readByPyarrow(t *testing.T) {
 	}
 	const token = "0123456789abcdef"
 	server, err := e2e.StartPushdown(ctx, e2e.ProgramOptions{Dir: dir, Env: map[string]string{
-		"DOWNPOUR_STORE": "pebble:data", "DOWNPOUR_BESIDE": "rs1:16020", "DOWNPOUR_TOKEN_FILE": writeFile(t, "tokens", "read "+token+"\n"),
+		"DOWNPOUR_STORE":      "pebble:data",
+		"DOWNPOUR_BESIDE":     "rs1:16020",
+		"DOWNPOUR_TOKEN_FILE": writeFile(t, "tokens", "read "+token+"\n"),
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -46,11 +52,18 @@ func TestFlight_readByPyarrow(t *testing.T) {
 	closeAtEnd(t, server)
 
 	plan := operatortest.Plan(encoding.DefaultSchema(), operatortest.UID(1), dataStart, dataStart+7200)
-	plan.Downsample = &scanplan.Downsample{Interval: 600_000, Count: 10, Unit: "m", Function: "sum", Fill: scanplan.FillNone}
+	plan.Downsample = &scanplan.Downsample{
+		Interval: 600_000,
+		Count:    10,
+		Unit:     "m",
+		Function: "sum",
+		Fill:     scanplan.FillNone,
+	}
 	part := scanplan.Part{Plan: plan, Range: plan.Ranges[0]}
 	lines := readFlight(t, server.Addr, &part, token)
 	var hello wire.Hello
-	if err := json.Unmarshal(lines[0], &hello); err != nil || hello.Beside != "rs1:16020" || hello.Plan != scanplan.Version {
+	if err := json.Unmarshal(lines[0], &hello); err != nil || hello.Beside != "rs1:16020" ||
+		hello.Plan != scanplan.Version {
 		t.Errorf("hello %s: %v", lines[0], err)
 	}
 	times, values := columns(t, lines[1:])
@@ -72,7 +85,8 @@ func TestFlight_readByPyarrow(t *testing.T) {
 	}
 	refused(readFlight(t, server.Addr, &part, ""), "authorization")
 	part.Plan.Version++
-	refused(readFlight(t, server.Addr, &part, token), fmt.Sprintf("version %d, want %d", scanplan.Version+1, scanplan.Version))
+	refused(readFlight(t, server.Addr, &part, token),
+		fmt.Sprintf("version %d, want %d", scanplan.Version+1, scanplan.Version))
 }
 
 // readFlight returns the lines that the script prints.

@@ -42,9 +42,14 @@ func TestFsck_realFindsNothing(t *testing.T) {
 			}
 			run := func(want int, says string, args ...string) {
 				t.Helper()
-				status, out, err := e2e.Run(ctx, "./gateway/cmd/gateway", e2e.ProgramOptions{Env: l.env(t, tables), Dir: t.TempDir(), Args: append([]string{"fsck", "--full-scan"}, args...)})
+				status, out, err := e2e.Run(ctx, "./gateway/cmd/gateway", e2e.ProgramOptions{
+					Env:  l.env(t, tables),
+					Dir:  t.TempDir(),
+					Args: append([]string{"fsck", "--full-scan"}, args...),
+				})
 				if err != nil || status != want || !strings.Contains(out, says) {
-					t.Errorf("fsck %q: status %d, want %d and %q, %v:\n%s", args, status, want, says, err, lastLines(out, 40))
+					t.Errorf("fsck %q: status %d, want %d and %q, %v:\n%s",
+						args, status, want, says, err, lastLines(out, 40))
 				}
 			}
 			run(1, " errors found")
@@ -52,7 +57,8 @@ func TestFsck_realFindsNothing(t *testing.T) {
 			t.Logf("%d of %d rows are orphans", orphans, ofSeries)
 			if orphans*10 > ofSeries {
 				run(1, fmt.Sprintf("no orphan is deleted: %d of %d rows", orphans, ofSeries), "--fix-all")
-				run(0, fmt.Sprintf("Total Errors Fixed: %d\n", orphans), "--fix-all", "--yes-delete-orphans", strconv.Itoa(orphans))
+				run(0, fmt.Sprintf("Total Errors Fixed: %d\n", orphans), "--fix-all",
+					"--yes-delete-orphans", strconv.Itoa(orphans))
 			} else {
 				run(0, fmt.Sprintf("Orphaned UID Rows Deleted: %d\n", orphans), "--fix-all")
 			}
@@ -63,9 +69,12 @@ func TestFsck_realFindsNothing(t *testing.T) {
 
 			ours := l.gateway(t, tables, nil)
 			for _, m := range []string{"fsck.a", "fsck.b"} {
-				path := fmt.Sprintf("/api/query?start=%d&end=%d&ms&m=none:%s", fsckStart, fsckStart+len(rows)*encoding.RowSeconds, m)
+				path := fmt.Sprintf("/api/query?start=%d&end=%d&ms&m=none:%s",
+					fsckStart, fsckStart+len(rows)*encoding.RowSeconds, m)
 				got := ask(ctx, t, ours.URL, question{path: path})
-				report, _, err := compare.WithSalted(func() compare.Answer { return ask(ctx, t, tsd.URL, question{path: path}) }, got)
+				report, _, err := compare.WithSalted(
+					func() compare.Answer { return ask(ctx, t, tsd.URL, question{path: path}) }, got,
+				)
 				if err != nil || !report.Equal() || got.Status != 200 {
 					t.Errorf("%s: status %d, %v, %v", path, got.Status, err, report)
 				}
@@ -94,7 +103,8 @@ func realFsck(ctx context.Context, tsd *e2e.OpenTSDB, rows int) error {
 	}
 
 	if checked < rows-workers {
-		return fmt.Errorf("the real fsck has checked %d rows by %d workers, want %d\n%s", checked, workers, rows, lastLines(string(out), 60))
+		return fmt.Errorf("the real fsck has checked %d rows by %d workers, want %d\n%s",
+			checked, workers, rows, lastLines(string(out), 60))
 	}
 	return nil
 }
@@ -154,16 +164,28 @@ func (l layout) damaged(ctx context.Context, t *testing.T, tables e2e.Tables, ur
 	}
 	rows := damage.Draw(seedtest.Of(t), 400, damage.Config{
 		Schema: s, First: fsckStart, BadKeys: true,
-		Series:  []damage.Series{{Metric: fsckMetrics["fsck.a"], Tags: tags(1)}, {Metric: fsckMetrics["fsck.b"], Tags: tags(2)}},
+		Series: []damage.Series{
+			{Metric: fsckMetrics["fsck.a"], Tags: tags(1)},
+			{Metric: fsckMetrics["fsck.b"], Tags: tags(2)},
+		},
 		Orphans: []damage.Series{{Metric: fsckMetrics["fsck.a"], Tags: tags(99)}},
 	})
 
-	st := must[*storehbase.Store](t)(storehbase.Open(must[storehbase.Config](t)(storehbase.ParseAddress(hbase(t).Quorum()))))
+	st := must[*storehbase.Store](t)(
+		storehbase.Open(must[storehbase.Config](t)(storehbase.ParseAddress(hbase(t).Quorum()))),
+	)
 	defer st.Close()
 	var ms []store.Mutation
 	for _, r := range rows {
 		for _, c := range r.Cells {
-			ms = append(ms, store.Mutation{Kind: store.Put, Row: r.Key, Family: encoding.FamilyData, Qualifier: c.Qualifier, Value: c.Value, Timestamp: c.Timestamp})
+			ms = append(ms, store.Mutation{
+				Kind:      store.Put,
+				Row:       r.Key,
+				Family:    encoding.FamilyData,
+				Qualifier: c.Qualifier,
+				Value:     c.Value,
+				Timestamp: c.Timestamp,
+			})
 		}
 	}
 	if err := st.Apply(ctx, tables.Data, ms); err != nil {
@@ -189,7 +211,8 @@ func checkGood(t *testing.T, rows []damage.Row, metric string, body []byte) {
 
 	good, lost := 0, 0
 	for i, r := range rows {
-		if r.Orphan || r.BadKey || !strings.Contains(hex.EncodeToString(r.Key), hex.EncodeToString(fsckMetrics[metric])+fmt.Sprintf("%08x", fsckStart+i*encoding.RowSeconds)) {
+		if r.Orphan || r.BadKey || !strings.Contains(hex.EncodeToString(r.Key),
+			hex.EncodeToString(fsckMetrics[metric])+fmt.Sprintf("%08x", fsckStart+i*encoding.RowSeconds)) {
 			continue
 		}
 		for _, p := range r.Good {
@@ -197,7 +220,8 @@ func checkGood(t *testing.T, rows []damage.Row, metric string, body []byte) {
 			at := strconv.FormatInt(int64(fsckStart+i*encoding.RowSeconds)*1000+int64(p.OffsetMS), 10)
 			if got, ok := answered[at]; !ok || !sameNumber(got, p.Value) {
 				if lost++; lost < 5 {
-					t.Errorf("%s: row %x (%q): the point at %s is %q, want %v", metric, r.Key, r.Damage, at, got, p.Value)
+					t.Errorf("%s: row %x (%q): the point at %s is %q, want %v",
+						metric, r.Key, r.Damage, at, got, p.Value)
 				}
 			}
 		}

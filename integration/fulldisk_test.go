@@ -81,7 +81,8 @@ type onDisk struct {
 // start starts the gateway and waits until it answers a query, ready or not.
 func (g *onDisk) start(ctx context.Context) {
 	g.t.Helper()
-	g.process = must[*e2e.Process](g.t)(e2e.Launch(ctx, "./gateway/cmd/gateway", "gateway", e2e.ProgramOptions{Env: g.env, Dir: g.t.TempDir()}))
+	g.process = must[*e2e.Process](g.t)(e2e.Launch(ctx, "./gateway/cmd/gateway",
+		"gateway", e2e.ProgramOptions{Env: g.env, Dir: g.t.TempDir()}))
 	p := g.process
 	g.t.Cleanup(p.Kill)
 	err := e2e.UntilProcess(ctx, p, 20*time.Millisecond, func(ctx context.Context) error {
@@ -122,9 +123,12 @@ func noRoom(a e2e.Answer) error {
 // check asks for all points: at least those acknowledged must be there.
 func (g *onDisk) check(ctx context.Context) {
 	g.t.Helper()
-	a := must[e2e.Answer](g.t)(e2e.Get(ctx, fmt.Sprintf("%s/api/query?start=%d&end=%d&arrays=true&m=sum:0all-count:full.disk", g.url, dataStart, dataStart+10_000_000)))
+	a := must[e2e.Answer](g.t)(e2e.Get(ctx,
+		fmt.Sprintf("%s/api/query?start=%d&end=%d&arrays=true&m=sum:0all-count:full.disk",
+			g.url, dataStart, dataStart+10_000_000)))
 	var results []struct{ Dps [][2]float64 }
-	if err := json.Unmarshal(a.Body, &results); err != nil || len(results) != 1 || len(results[0].Dps) != 1 || results[0].Dps[0][1] < float64(g.points) {
+	err := json.Unmarshal(a.Body, &results)
+	if err != nil || len(results) != 1 || len(results[0].Dps) != 1 || results[0].Dps[0][1] < float64(g.points) {
 		g.t.Errorf("status %d, %.300s, want at least %d points", a.Status, a.Body, g.points)
 	}
 }
@@ -179,7 +183,8 @@ func TestFullDisk(t *testing.T) {
 	dir := smallDisk(t, 48)
 	port := must[int](t)(e2e.FreePort())
 	g := &onDisk{t: t, dir: dir, url: fmt.Sprintf("http://127.0.0.1:%d", port), env: map[string]string{
-		"DOWNPOUR_STORE": "pebble:" + filepath.Join(dir, "data"), "DOWNPOUR_LISTEN": fmt.Sprintf("127.0.0.1:%d", port), "DOWNPOUR_SELF_METRICS": "1s"}}
+		"DOWNPOUR_STORE": "pebble:" + filepath.Join(dir, "data"), "DOWNPOUR_LISTEN": fmt.Sprintf("127.0.0.1:%d", port),
+		"DOWNPOUR_SELF_METRICS": "1s"}}
 	began := time.Now()
 	g.start(ctx)
 	a := g.put(ctx, r)
@@ -212,7 +217,8 @@ func TestFullDisk(t *testing.T) {
 
 	status, out, err := e2e.Run(ctx, "./gateway/cmd/gateway", e2e.ProgramOptions{Env: g.env, Dir: t.TempDir()})
 	if err != nil || status == 0 || !strings.Contains(out, "the start needs") || strings.Count(out, "\n") > 3 {
-		t.Errorf("start on a full disk: status %d, %v; want a failure that says what the start needs: %s", status, err, out)
+		t.Errorf("start on a full disk: status %d, %v; want a failure that says what the start needs: %s",
+			status, err, out)
 	}
 
 	resize(t, dir, 48+16) // a start writes what is in the logs to tables, which needs space

@@ -29,7 +29,14 @@ func TestGrafana(t *testing.T) {
 	ours := embedded(t, map[string]string{"DOWNPOUR_ALLOW_ORIGINS": "http://grafana.example:3000"})
 	fillGrafana(ctx, t, ours.URL)
 	t.Run("support", func(t *testing.T) { grafanaSupport(ctx, t, ours.URL) })
-	for _, v := range []grafana{{version: "2.1"}, {version: "2.2"}, {version: "2.3"}, {version: "2.4"}, {version: "2.1", backend: true}, {version: "2.4", backend: true}} {
+	for _, v := range []grafana{
+		{version: "2.1"},
+		{version: "2.2"},
+		{version: "2.3"},
+		{version: "2.4"},
+		{version: "2.1", backend: true},
+		{version: "2.4", backend: true},
+	} {
 		t.Run(fmt.Sprintf("%s backend=%t", v.version, v.backend), func(t *testing.T) { v.check(ctx, t, ours.URL) })
 	}
 	t.Run("browser", func(t *testing.T) { grafanaBrowser(ctx, t, ours.URL) })
@@ -41,13 +48,20 @@ const grafanaMinutes = 10
 
 func fillGrafana(ctx context.Context, t *testing.T, url string) {
 	t.Helper()
-	a := must[e2e.Answer](t)(e2e.Get(ctx, url+"/api/uid/assign?metric=cpu.load,cpu.count,cpu.now&tagk=host,dc&tagv=web01,web02,lga"))
+	a := must[e2e.Answer](t)(
+		e2e.Get(ctx, url+"/api/uid/assign?metric=cpu.load,cpu.count,cpu.now&tagk=host,dc&tagv=web01,web02,lga"),
+	)
 	if a.Status != http.StatusOK {
 		t.Fatalf("assign: %s", a.Body)
 	}
 	var points []e2e.Point
 	add := func(metric, host string, at int64, value int) {
-		points = append(points, e2e.Point{Metric: metric, Timestamp: at, Value: json.RawMessage(strconv.Itoa(value)), Tags: map[string]string{"host": host, "dc": "lga"}})
+		points = append(points, e2e.Point{
+			Metric:    metric,
+			Timestamp: at,
+			Value:     json.RawMessage(strconv.Itoa(value)),
+			Tags:      map[string]string{"host": host, "dc": "lga"},
+		})
 	}
 	for i := range grafanaMinutes {
 		at := int64(dataStart + 60*i)
@@ -107,7 +121,9 @@ func with(parts ...target) target {
 }
 
 // ask sends targets as this data source does and reads the answer as it does.
-func (g grafana) ask(ctx context.Context, t *testing.T, url string, start, end any, targets ...target) (all []series, a e2e.Answer) {
+func (g grafana) ask(
+	ctx context.Context, t *testing.T, url string, start, end any, targets ...target,
+) (all []series, a e2e.Answer) {
 	t.Helper()
 	body := target{"start": start, "queries": targets}
 	if end != nil {
@@ -243,32 +259,43 @@ func (g grafana) check(ctx context.Context, t *testing.T, url string) {
 			return float64(10 * i)
 		})
 	}
-	a := f("by host", []series{{"cpu.load{dc=lga,host=web01}", 0, web01}, {"cpu.load{dc=lga,host=web02}", 0, web02(missing)}}, with(load, g.filter("host", "*")))
+	a := f("by host",
+		[]series{{"cpu.load{dc=lga,host=web01}", 0, web01}, {"cpu.load{dc=lga,host=web02}", 0, web02(missing)}},
+		with(load, g.filter("host", "*")))
 	for _, want := range []string{`"description":"on web01"`, `"description":"everywhere"`} {
 		if !g.backend && !bytes.Contains(a.Body, []byte(want)) {
 			t.Errorf("annotations: no %s in %s", want, a.Body)
 		}
 	}
 	f("one host", []series{{"cpu.load{dc=lga,host=web02}", 0, web02(missing)}}, with(load, g.filter("host", "web02")))
-	f("two hosts", []series{{"cpu.load{dc=lga,host=web01}", 0, web01}, {"cpu.load{dc=lga,host=web02}", 0, web02(missing)}}, with(load, g.filter("host", "web01|web02")))
+	f("two hosts",
+		[]series{{"cpu.load{dc=lga,host=web01}", 0, web01}, {"cpu.load{dc=lga,host=web02}", 0, web02(missing)}},
+		with(load, g.filter("host", "web01|web02")))
 	// The gap of web02 is filled by the line between its neighbours.
 	f("sum, downsampled", []series{{"cpu.load{dc=lga}", 0, every(2, func(i int) any { return 11*float64(i) + 5.5 })}},
 		with(load, target{"downsample": "2m-avg"}, g.filter("dc", "lga")))
-	f("two targets", []series{{"cpu.count{dc=lga,host=web01}", 1, map[int64]any{at(0): 940.0, at(5): 240.0}}, {"cpu.load{dc=lga,host=web01}", 0, map[int64]any{at(0): 4.0, at(5): 9.0}}},
+	f("two targets",
+		[]series{
+			{"cpu.count{dc=lga,host=web01}", 1, map[int64]any{at(0): 940.0, at(5): 240.0}},
+			{"cpu.load{dc=lga,host=web01}", 0, map[int64]any{at(0): 4.0, at(5): 9.0}},
+		},
 		with(load, target{"downsample": "5m-max", "aggregator": "max"}, g.filter("host", "web01")),
 		with(target{"metric": "cpu.count", "aggregator": "max", "downsample": "5m-last"}, g.filter("host", "web01")))
 	g.fills(f, load, web02)
 	g.rates(ctx, t, url)
 
-	if got, a := g.ask(ctx, t, url, start, end, target{"metric": "no.such.metric", "aggregator": "sum"}); a.Status != http.StatusBadRequest || len(got) > 0 ||
+	unknown := target{"metric": "no.such.metric", "aggregator": "sum"}
+	if got, a := g.ask(ctx, t, url, start, end, unknown); a.Status != http.StatusBadRequest || len(got) > 0 ||
 		!strings.Contains(grafanaError(a.Body), "No such name for 'metrics': 'no.such.metric'") {
 		t.Errorf("unknown metric: status %d, want 400 and the name: %s", a.Status, a.Body)
 	}
-	if got, a := g.ask(ctx, t, url, int64(dataStart+86400), int64(dataStart+90000), load); a.Status != http.StatusOK || len(got) > 0 || strings.HasPrefix(string(a.Body), "[]") == false && g.backend {
+	if got, a := g.ask(ctx, t, url, int64(dataStart+86400), int64(dataStart+90000), load); a.Status != http.StatusOK ||
+		len(got) > 0 || strings.HasPrefix(string(a.Body), "[]") == false && g.backend {
 		t.Errorf("no data: status %d, want 200 and no series: %s", a.Status, a.Body)
 	}
 	if !g.backend {
-		if got, a := g.ask(ctx, t, url, "1h-ago", nil, target{"metric": "cpu.now", "aggregator": "sum"}); len(got) != 1 || len(got[0].points) != 1 {
+		now := target{"metric": "cpu.now", "aggregator": "sum"}
+		if got, a := g.ask(ctx, t, url, "1h-ago", nil, now); len(got) != 1 || len(got[0].points) != 1 {
 			t.Errorf("the last hour: status %d, want one point: %s", a.Status, a.Body)
 		}
 	}
@@ -284,7 +311,8 @@ func (g grafana) fills(f func(string, []series, ...target) e2e.Answer, load targ
 			}
 			gap = 0.0
 		}
-		f("fill "+fill, []series{{"cpu.load{dc=lga,host=web02}", 0, web02(gap)}}, with(load, target{"downsample": "1m-avg" + fill}, g.filter("host", "web02")))
+		f("fill "+fill, []series{{"cpu.load{dc=lga,host=web02}", 0, web02(gap)}},
+			with(load, target{"downsample": "1m-avg" + fill}, g.filter("host", "web02")))
 	}
 }
 
@@ -293,9 +321,13 @@ func (g grafana) fills(f func(string, []series, ...target) e2e.Answer, load targ
 func (g grafana) rates(ctx context.Context, t *testing.T, url string) {
 	t.Helper()
 	for name, options := range map[string]any{
-		"integer": map[string]any{"counter": true, "counterMax": 1000}, "float": json.RawMessage(`{"counter":true,"counterMax":1000.0,"resetValue":0.0}`),
+		"integer": map[string]any{"counter": true, "counterMax": 1000},
+		"float":   json.RawMessage(`{"counter":true,"counterMax":1000.0,"resetValue":0.0}`),
 	} {
-		got, a := g.ask(ctx, t, url, int64(dataStart), at(grafanaMinutes), with(target{"metric": "cpu.count", "aggregator": "sum", "rate": true, "rateOptions": options}, g.filter("host", "web01")))
+		got, a := g.ask(ctx, t, url, int64(dataStart), at(grafanaMinutes), with(
+			target{"metric": "cpu.count", "aggregator": "sum", "rate": true, "rateOptions": options},
+			g.filter("host", "web01"),
+		))
 		if len(got) != 1 || len(got[0].points) < grafanaMinutes-1 {
 			t.Errorf("rate, %s: status %d, want one series of at least 9 points: %s", name, a.Status, a.Body)
 			continue
@@ -306,8 +338,14 @@ func (g grafana) rates(ctx context.Context, t *testing.T, url string) {
 			}
 		}
 	}
-	if _, a := g.ask(ctx, t, url, int64(dataStart), at(grafanaMinutes), target{"metric": "cpu.count", "aggregator": "sum", "rate": true,
-		"rateOptions": json.RawMessage(`{"counter":true,"counterMax":1.8446744073709552e19}`)}); a.Status != http.StatusBadRequest || grafanaError(a.Body) == "" {
+	tooLarge := target{
+		"metric":      "cpu.count",
+		"aggregator":  "sum",
+		"rate":        true,
+		"rateOptions": json.RawMessage(`{"counter":true,"counterMax":1.8446744073709552e19}`),
+	}
+	_, a := g.ask(ctx, t, url, int64(dataStart), at(grafanaMinutes), tooLarge)
+	if a.Status != http.StatusBadRequest || grafanaError(a.Body) == "" {
 		t.Errorf("a counterMax beyond 64 bits: status %d, want 400 and a message: %s", a.Status, a.Body)
 	}
 }
@@ -344,12 +382,14 @@ func grafanaSupport(ctx context.Context, t *testing.T, url string) {
 		}
 	}
 	var aggregators []string
-	if get("/api/aggregators", &aggregators); !slices.Contains(aggregators, "zimsum") || !slices.Contains(aggregators, "none") || len(aggregators) != 35 {
+	if get("/api/aggregators", &aggregators); !slices.Contains(aggregators, "zimsum") ||
+		!slices.Contains(aggregators, "none") || len(aggregators) != 35 {
 		t.Errorf("aggregators: %q, want 35 with zimsum and none", aggregators)
 	}
 	var filters map[string]struct{ Examples, Description string }
 	get("/api/config/filters", &filters)
-	if got := slices.Sorted(maps.Keys(filters)); !cmp.Equal(got, []string{"iliteral_or", "iwildcard", "literal_or", "not_iliteral_or", "not_literal_or", "regexp", "wildcard"}) {
+	if got := slices.Sorted(maps.Keys(filters)); !cmp.Equal(got,
+		[]string{"iliteral_or", "iwildcard", "literal_or", "not_iliteral_or", "not_literal_or", "regexp", "wildcard"}) {
 		t.Errorf("filters: %q, want the 7 of OpenTSDB", got)
 	}
 	for path, want := range map[string][]string{
@@ -378,8 +418,10 @@ func grafanaSupport(ctx context.Context, t *testing.T, url string) {
 func grafanaBrowser(ctx context.Context, t *testing.T, url string) {
 	ask := func(method, origin string, header ...string) (*http.Response, []byte) {
 		t.Helper()
-		body := fmt.Sprintf(`{"start":%d,"end":%d,"queries":[{"metric":"cpu.load","aggregator":"none","downsample":"1s-avg-zero"}]}`, dataStart, dataStart+600)
-		req := must[*http.Request](t)(http.NewRequestWithContext(ctx, method, url+"/api/query", strings.NewReader(body)))
+		body := fmt.Sprintf(`{"start":%d,"end":%d,"queries":[{"metric":"cpu.load","aggregator":"none",`+
+			`"downsample":"1s-avg-zero"}]}`, dataStart, dataStart+600)
+		req := must[*http.Request](t)(http.NewRequestWithContext(ctx, method, url+"/api/query",
+			strings.NewReader(body)))
 		req.Header.Set("Origin", origin)
 		req.Header.Set("Content-Type", "application/json")
 		for i := 0; i < len(header); i += 2 {
@@ -394,17 +436,21 @@ func grafanaBrowser(ctx context.Context, t *testing.T, url string) {
 		return resp, b.Bytes()
 	}
 	const page = "http://grafana.example:3000"
-	resp, _ := ask(http.MethodOptions, page, "Access-Control-Request-Method", "POST", "Access-Control-Request-Headers", "content-type")
-	if h := resp.Header; resp.StatusCode != http.StatusOK || h.Get("Access-Control-Allow-Origin") != page || !strings.Contains(h.Get("Access-Control-Allow-Methods"), "POST") ||
+	resp, _ := ask(http.MethodOptions, page, "Access-Control-Request-Method", "POST", "Access-Control-Request-Headers",
+		"content-type")
+	if h := resp.Header; resp.StatusCode != http.StatusOK || h.Get("Access-Control-Allow-Origin") != page ||
+		!strings.Contains(h.Get("Access-Control-Allow-Methods"), "POST") ||
 		!strings.Contains(h.Get("Access-Control-Allow-Headers"), "Content-Type") {
 		t.Errorf("preflight: %d %v", resp.StatusCode, h)
 	}
 	resp, plain := ask(http.MethodPost, page)
 	if h := resp.Header; resp.StatusCode != http.StatusOK || h.Get("Access-Control-Allow-Origin") != page ||
-		!strings.HasPrefix(h.Get("Content-Type"), "application/json") || !bytes.HasPrefix(plain, []byte(`[{"metric":"cpu.load"`)) {
+		!strings.HasPrefix(h.Get("Content-Type"), "application/json") ||
+		!bytes.HasPrefix(plain, []byte(`[{"metric":"cpu.load"`)) {
 		t.Errorf("from the page: %d %v %.100s", resp.StatusCode, resp.Header, plain)
 	}
-	if resp, body := ask(http.MethodPost, "http://other.example"); bytes.Contains(body, []byte("dps")) || resp.Header.Get("Access-Control-Allow-Origin") != "" {
+	if resp, body := ask(http.MethodPost, "http://other.example"); bytes.Contains(body, []byte("dps")) ||
+		resp.Header.Get("Access-Control-Allow-Origin") != "" {
 		t.Errorf("from another page: %d %v %.100s", resp.StatusCode, resp.Header, body)
 	}
 	resp, packed := ask(http.MethodPost, page, "Accept-Encoding", "gzip")
@@ -412,7 +458,8 @@ func grafanaBrowser(ctx context.Context, t *testing.T, url string) {
 		t.Fatalf("compressed: %v, %d bytes of %d", resp.Header, len(packed), len(plain))
 	}
 	var unpacked bytes.Buffer
-	if _, err := unpacked.ReadFrom(must[*gzip.Reader](t)(gzip.NewReader(bytes.NewReader(packed)))); err != nil || !bytes.Equal(unpacked.Bytes(), plain) {
+	if _, err := unpacked.ReadFrom(must[*gzip.Reader](t)(gzip.NewReader(bytes.NewReader(packed)))); err != nil ||
+		!bytes.Equal(unpacked.Bytes(), plain) {
 		t.Errorf("compressed: %v, %d bytes of %d", err, unpacked.Len(), len(plain))
 	}
 }

@@ -96,7 +96,13 @@ type logRun struct {
 
 func startLogRun(ctx context.Context, t *testing.T, nodes int, seed uint64) *logRun {
 	t.Helper()
-	r := &logRun{rng: rand.New(rand.NewPCG(seed, 0)), began: time.Now(), events: map[string]int{}, dead: none, logf: t.Logf}
+	r := &logRun{
+		rng:    rand.New(rand.NewPCG(seed, 0)),
+		began:  time.Now(),
+		events: map[string]int{},
+		dead:   none,
+		logf:   t.Logf,
+	}
 
 	r.hdfs = must[*e2e.HDFS](t)(e2e.StartHDFS(within(t, patience), e2e.HDFSOptions{DataNodes: nodes}))
 	closeAtEnd(t, r.hdfs)
@@ -417,7 +423,8 @@ func (r *logRun) advance(ctx context.Context, batches int) error {
 		}
 		for w, n := range goal {
 			if have := w.acknowledged.Load(); have < n {
-				return fmt.Errorf("%s: %d points acknowledged, waiting for %d; last refusal: %v", w.metric, have, n, w.last.Load())
+				return fmt.Errorf("%s: %d points acknowledged, waiting for %d; last refusal: %v",
+					w.metric, have, n, w.last.Load())
 			}
 		}
 		return nil
@@ -432,7 +439,8 @@ func (r *logRun) judge(ctx context.Context, t *testing.T) {
 		fmt.Fprintf(&b, "%d x %s; ", r.events[name], name)
 	}
 	slices.Sort(r.healing)
-	fmt.Fprintf(&b, "in all %d region servers killed, %d servers of HBase ended by themselves; all put again after %.1f s (median), %.1f s (longest)\n",
+	fmt.Fprintf(&b, "in all %d region servers killed, %d servers of HBase ended by themselves; "+
+		"all put again after %.1f s (median), %.1f s (longest)\n",
 		r.killed, r.revived, r.healing[len(r.healing)/2].Seconds(), r.healing[len(r.healing)-1].Seconds())
 
 	for _, s := range r.sites {
@@ -447,7 +455,8 @@ func (r *logRun) judge(ctx context.Context, t *testing.T) {
 			sum.add(a)
 			refused += w.refused.Load()
 		}
-		fmt.Fprintf(&b, "%-10s %8d points acknowledged, %d lost, %d wrong, %d batches refused and sent again\n", s.name, sum.acknowledged, sum.lost, sum.wrong, refused)
+		fmt.Fprintf(&b, "%-10s %8d points acknowledged, %d lost, %d wrong, %d batches refused and sent again\n",
+			s.name, sum.acknowledged, sum.lost, sum.wrong, refused)
 
 		switch {
 		case sum.wrong > 0 || !s.unlogged && sum.lost > 0:

@@ -111,7 +111,8 @@ func (w *logWriter) count(ctx context.Context, url string) (account, error) {
 func (w *logWriter) compare(found map[int64]int, first, promised int) (a account) {
 	amiss := func(n int, format string, args ...any) {
 		if a.first == "" {
-			a.first = fmt.Sprintf("%s, point %d of %d acknowledged: ", w.metric, n, promised) + fmt.Sprintf(format, args...)
+			a.first = fmt.Sprintf("%s, point %d of %d acknowledged: ", w.metric, n, promised) +
+				fmt.Sprintf(format, args...)
 		}
 	}
 	for n := first; n < first+lotPoints; n++ {

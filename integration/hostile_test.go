@@ -53,7 +53,8 @@ func TestHostile(t *testing.T) {
 		scene := []func(context.Context, *testing.T) hostileScene{embeddedScene, hbaseScene}[i%2]
 		t.Run(fmt.Sprintf("turn %d", i), func(t *testing.T) {
 			s := scene(within(t, 20*time.Minute), t)
-			s.storm(within(t, *lastsFlag+40*time.Minute), t, storm.Config{Seed: seed + uint64(i), For: *lastsFlag / turns})
+			s.storm(within(t, *lastsFlag+40*time.Minute), t,
+				storm.Config{Seed: seed + uint64(i), For: *lastsFlag / turns})
 		})
 	}
 }
@@ -68,7 +69,12 @@ type hostileScene struct {
 func (s *hostileScene) storm(ctx context.Context, t *testing.T, cfg storm.Config) {
 	t.Helper()
 	// Resident memory may be a quarter above DOWNPOUR_MEMORY.
-	cfg.World, cfg.Gateway, cfg.Oracle, cfg.Timeout, cfg.Memory, cfg.Logf = s.world, s.gateway, s.oracle, hostileTimeout, hostileMemory/4*5, t.Logf
+	cfg.World = s.world
+	cfg.Gateway = s.gateway
+	cfg.Oracle = s.oracle
+	cfg.Timeout = hostileTimeout
+	cfg.Memory = hostileMemory / 4 * 5
+	cfg.Logf = t.Logf
 	cfg.Watched = []*e2e.Process{s.gateway.Process}
 	for _, p := range s.pushdown {
 		cfg.Watched = append(cfg.Watched, p.Process)
@@ -89,17 +95,26 @@ func (s *hostileScene) storm(ctx context.Context, t *testing.T, cfg storm.Config
 
 // bounded are the settings of the stormed processes, unbounded those of the oracle.
 func bounded(more map[string]string) map[string]string {
-	env := map[string]string{"DOWNPOUR_SELF_METRICS": "0", "DOWNPOUR_PROFILING": "true",
+	env := map[string]string{
+		"DOWNPOUR_SELF_METRICS":    "0",
+		"DOWNPOUR_PROFILING":       "true",
 		"DOWNPOUR_TREE_PROCESSING": "true",
-		"DOWNPOUR_MEMORY":          fmt.Sprint(hostileMemory), "DOWNPOUR_QUERY_TIMEOUT": hostileTimeout.String(),
-		"DOWNPOUR_HISTOGRAMS": `{"net.opentsdb.core.SimpleHistogramDecoder": 42}`}
+		"DOWNPOUR_MEMORY":          fmt.Sprint(hostileMemory),
+		"DOWNPOUR_QUERY_TIMEOUT":   hostileTimeout.String(),
+		"DOWNPOUR_HISTOGRAMS":      `{"net.opentsdb.core.SimpleHistogramDecoder": 42}`,
+	}
 	maps.Copy(env, more)
 	return env
 }
 
 func unbounded(more map[string]string) map[string]string {
-	env := map[string]string{"DOWNPOUR_SELF_METRICS": "0", "DOWNPOUR_MEMORY": "16GiB", "DOWNPOUR_RESULT_CACHE": "off", "DOWNPOUR_QUERY_TIMEOUT": "3m",
-		"DOWNPOUR_HISTOGRAMS": `{"net.opentsdb.core.SimpleHistogramDecoder": 42}`}
+	env := map[string]string{
+		"DOWNPOUR_SELF_METRICS":  "0",
+		"DOWNPOUR_MEMORY":        "16GiB",
+		"DOWNPOUR_RESULT_CACHE":  "off",
+		"DOWNPOUR_QUERY_TIMEOUT": "3m",
+		"DOWNPOUR_HISTOGRAMS":    `{"net.opentsdb.core.SimpleHistogramDecoder": 42}`,
+	}
 	maps.Copy(env, more)
 	return env
 }
@@ -115,8 +130,12 @@ func embeddedScene(ctx context.Context, t *testing.T) hostileScene {
 	if err := os.CopyFS(second, os.DirFS(first)); err != nil {
 		t.Fatal(err)
 	}
-	s.gateway = startGateway(t, e2e.ProgramOptions{Env: bounded(map[string]string{"DOWNPOUR_STORE": "pebble:" + first, "DOWNPOUR_ROLLUPS": hostile.Rollups})})
-	s.oracle = startGateway(t, e2e.ProgramOptions{Env: unbounded(map[string]string{"DOWNPOUR_STORE": "pebble:" + second, "DOWNPOUR_ROLLUPS": hostile.Rollups})})
+	s.gateway = startGateway(t, e2e.ProgramOptions{
+		Env: bounded(map[string]string{"DOWNPOUR_STORE": "pebble:" + first, "DOWNPOUR_ROLLUPS": hostile.Rollups}),
+	})
+	s.oracle = startGateway(t, e2e.ProgramOptions{
+		Env: unbounded(map[string]string{"DOWNPOUR_STORE": "pebble:" + second, "DOWNPOUR_ROLLUPS": hostile.Rollups}),
+	})
 	return s
 }
 
@@ -127,10 +146,12 @@ func hbaseScene(ctx context.Context, t *testing.T) hostileScene {
 	s := hostileScene{world: hostile.NewWorld(layouts[0].schema())}
 	made := createTables(t, []byte{0, 0, 2}, []byte{0, 0, 3}, []byte{0, 0, 5})
 	env := layouts[0].env(t, made)
-	s.load(ctx, t, env["DOWNPOUR_STORE"], tables.Names{Data: made.Data, UID: made.UID, Meta: made.Meta, Tree: made.Tree})
+	names := tables.Names{Data: made.Data, UID: made.UID, Meta: made.Meta, Tree: made.Tree}
+	s.load(ctx, t, env["DOWNPOUR_STORE"], names)
 	var addresses string
 	for i := range 2 {
-		p := must[*e2e.Program](t)(e2e.StartPushdown(ctx, e2e.ProgramOptions{Env: forPushdown(bounded(env), hbase(t).RegionServerAddr(i%hbase(t).Len()))}))
+		p := must[*e2e.Program](t)(e2e.StartPushdown(ctx,
+			e2e.ProgramOptions{Env: forPushdown(bounded(env), hbase(t).RegionServerAddr(i%hbase(t).Len()))}))
 		closeAtEnd(t, p)
 		s.pushdown = append(s.pushdown, p)
 		addresses += "," + p.Addr
@@ -169,7 +190,14 @@ func loadCells(ctx context.Context, st store.Store, table string, cells iter.Seq
 	var batch []store.Mutation
 	bytes := 0
 	for c := range cells {
-		batch = append(batch, store.Mutation{Kind: store.Put, Row: c.Row, Family: c.Family, Qualifier: c.Qualifier, Value: c.Value, Timestamp: hostile.Era * 1000})
+		batch = append(batch, store.Mutation{
+			Kind:      store.Put,
+			Row:       c.Row,
+			Family:    c.Family,
+			Qualifier: c.Qualifier,
+			Value:     c.Value,
+			Timestamp: hostile.Era * 1000,
+		})
 		if bytes += len(c.Value); len(batch) >= 5000 || bytes > 4<<20 {
 			if err := st.Apply(ctx, table, batch); err != nil {
 				return err
@@ -187,7 +215,10 @@ func withEnv(env map[string]string, name, value string) map[string]string {
 
 // forPushdown leaves out what a pushdown server does not know.
 func forPushdown(env map[string]string, beside string) map[string]string {
-	for _, name := range []string{"DOWNPOUR_SELF_METRICS", "DOWNPOUR_PROFILING", "DOWNPOUR_QUERY_TIMEOUT", "DOWNPOUR_AUTO_METRICS", "DOWNPOUR_HISTOGRAMS"} {
+	for _, name := range []string{
+		"DOWNPOUR_SELF_METRICS", "DOWNPOUR_PROFILING", "DOWNPOUR_QUERY_TIMEOUT", "DOWNPOUR_AUTO_METRICS",
+		"DOWNPOUR_HISTOGRAMS",
+	} {
 		delete(env, name)
 	}
 	return withEnv(env, "DOWNPOUR_BESIDE", beside)

@@ -43,7 +43,8 @@ func direction(h *house) (found []string) {
 func harnesses(h *house) (found []string) {
 	for _, r := range h.rooms() {
 		for _, imported := range slices.Sorted(maps.Keys(r.imports)) {
-			if dir, ours := h.ours(imported); ours && isForTests(dir) && !underAny(r.dir, []string{"integration", "bench"}) {
+			dir, ours := h.ours(imported)
+			if ours && isForTests(dir) && !underAny(r.dir, []string{"integration", "bench"}) {
 				found = append(found, fmt.Sprintf("%s: imports %s, which is for tests", r.dir, imported))
 			}
 		}
@@ -64,13 +65,12 @@ var outside = []string{"context", "net", "os", "sync", "log", "syscall", "databa
 // withoutOutside lists the packages that may not use it. The first three are
 // standard library only, except that they may import each other.
 var withoutOutside = []string{
-	"encoding", "encoding/scanplan", "encoding/column",
-	"pushdown/operator/downsample", "pushdown/operator/aggregate", "pushdown/operator/rate", "pushdown/operator/histogram",
-	"gateway/query/plan", "gateway/query/merge",
-	"gateway/query/expression", "gateway/query/exp", "gateway/extra/gexp", "gateway/query/javahash",
-	"gateway/extra/graph", "gateway/extra/graph/gnuformat", "gateway/extra/graph/picture",
-	"gateway/extra/trees/tree", "gateway/extra/tools/fsck", "gateway/extra/retention/rules", "gateway/extra/disk/diskfill",
-	"pushdown/store/hbase/sasl",
+	"encoding", "encoding/scanplan", "encoding/column", "pushdown/operator/downsample",
+	"pushdown/operator/aggregate", "pushdown/operator/rate", "pushdown/operator/histogram", "gateway/query/plan",
+	"gateway/query/merge", "gateway/query/expression", "gateway/query/exp", "gateway/extra/gexp",
+	"gateway/query/javahash", "gateway/extra/graph", "gateway/extra/graph/gnuformat",
+	"gateway/extra/graph/picture", "gateway/extra/trees/tree", "gateway/extra/tools/fsck",
+	"gateway/extra/retention/rules", "gateway/extra/disk/diskfill", "pushdown/store/hbase/sasl",
 	"pushdown/store/hbase/jaas", "pushdown/process/login",
 }
 
@@ -83,7 +83,8 @@ func standardOnly(h *house) (found []string) {
 		for _, imported := range slices.Sorted(maps.Keys(r.imports)) {
 			of, ours := h.ours(imported)
 			if !h.standard(imported) && !(ours && (of == "encoding" || of == "encoding/column")) {
-				found = append(found, fmt.Sprintf("%s: imports %s, may import only the standard library", dir, imported))
+				found = append(found, fmt.Sprintf("%s: imports %s, may import only the standard library",
+					dir, imported))
 			}
 		}
 	}
@@ -98,11 +99,13 @@ func purity(h *house) (found []string) {
 		}
 		for _, imported := range slices.Sorted(maps.Keys(r.imports)) {
 			if h.standard(imported) && underAny(imported, outside) {
-				found = append(found, fmt.Sprintf("%s: imports %s, must know no clock, network or system", dir, imported))
+				found = append(found, fmt.Sprintf("%s: imports %s, must know no clock, network or system",
+					dir, imported))
 			}
 		}
 		if through, ok := h.reaches(r, "pushdown/store", nil); ok {
-			found = append(found, fmt.Sprintf("%s: reaches %s/pushdown/store by way of %s, must know no store", dir, h.module, through))
+			found = append(found, fmt.Sprintf("%s: reaches %s/pushdown/store by way of %s, must know no store",
+				dir, h.module, through))
 		}
 	}
 	for _, f := range h.files {
@@ -110,7 +113,8 @@ func purity(h *house) (found []string) {
 			continue
 		}
 		for _, c := range callsOf(f, "time", "Now", "Since", "Until", "After", "Tick", "NewTimer", "NewTicker") {
-			found = append(found, fmt.Sprintf("%s: calls time.%s, must know no clock, network or system", h.line(c), c.Sel.Name))
+			found = append(found, fmt.Sprintf("%s: calls time.%s, must know no clock, network or system",
+				h.line(c), c.Sel.Name))
 		}
 	}
 	return found
@@ -151,7 +155,8 @@ func storeChoice(h *house) (found []string) {
 				found = append(found, fmt.Sprintf("%s: imports %s, must import nothing of ours", r.dir, imported))
 			}
 			if underAny(dir, stores) && !underAny(r.dir, stores) && r.name != "main" {
-				found = append(found, fmt.Sprintf("%s: imports %s, only mains and tests choose a store", r.dir, imported))
+				found = append(found, fmt.Sprintf("%s: imports %s, only mains and tests choose a store",
+					r.dir, imported))
 			}
 		}
 	}
@@ -176,7 +181,12 @@ var ownerTable = []owner{
 	{module: "gonum.org/v1/plot", dir: "gateway/extra/graph/picture"},
 	{module: "github.com/yuin/goldmark", dir: "gateway/extra/docsite"},
 	{module: "github.com/caarlos0/env", dir: "main", who: "which only mains may"},
-	{module: "github.com/apache/arrow/go", within: "encoding", dir: "encoding/batch", who: "which in encoding only encoding/batch may"},
+	{
+		module: "github.com/apache/arrow/go",
+		within: "encoding",
+		dir:    "encoding/batch",
+		who:    "which in encoding only encoding/batch may",
+	},
 }
 
 func owners(h *house) (found []string) {
@@ -213,8 +223,9 @@ var extraImports = map[string][]string{
 	"tools":       {"dashboards", "hostmetrics", "retention", "trees"}, // have commands
 }
 
-// extras reports packages of the core that import an extra, in their tests or elsewhere, and extras that import one which
-// they may not; their tests may. The list in gateway/extra itself imports all.
+// extras reports packages of the core that import an extra, in their tests or elsewhere, and extras
+// that import one which they may not; their tests may. The list in gateway/extra itself imports
+// all.
 func extras(h *house) (found []string) {
 	for _, r := range h.rooms() {
 		of, all := extraOf(r.dir), both(r)
@@ -225,7 +236,8 @@ func extras(h *house) (found []string) {
 			dir, ours := h.ours(imported)
 			target := extraOf(dir)
 			switch {
-			case !ours || !under(dir, extraFolder) || r.dir == extraFolder || underAny(r.dir, extraUsers) || target == of && of != "":
+			case !ours || !under(dir, extraFolder) || r.dir == extraFolder || underAny(r.dir, extraUsers) ||
+				target == of && of != "":
 			case of == "":
 				found = append(found, fmt.Sprintf("%s: imports %s, but the core knows no extra", r.dir, imported))
 			case target == "" && strings.HasSuffix(r.dir, "/settingspage"): // a test's, of all settings

@@ -28,7 +28,12 @@ var forgoneTable = []forgone{
 	{word: "standing", instead: "incremental"},
 	{word: "mortal", instead: "expiring"},
 	{word: "era", instead: "epoch", only: []string{"encoding", "pushdown", "gateway"}},
-	{word: "keeper", instead: "locator", only: []string{"pushdown"}, except: []string{"pushdown/lease", "pushdown/compaction", "pushdown/cmd"}},
+	{
+		word:    "keeper",
+		instead: "locator",
+		only:    []string{"pushdown"},
+		except:  []string{"pushdown/lease", "pushdown/compaction", "pushdown/cmd"},
+	},
 	{word: "door", instead: "listener", only: []string{"gateway"}},
 	{word: "ExplainWith", instead: "what it decides"},
 	{word: "WouldShare", instead: "what it asks"},

@@ -11,16 +11,22 @@ import (
 // exclusive are the tests on real servers that have the machine for themselves, with the reasons. All others
 // run side by side: they wait for servers most of their time.
 var exclusive = map[string]string{
-	"TestArrow_rates":                    "prints rates, which others would slow down",
-	"TestArrow_tenMillion":               "prints rates, and takes the memory of ten million points in five readers",
-	"TestChaos":                          "its servers count as dead after seconds of silence, also when others take the processors",
-	"TestHDFS_acknowledgedPointsSurvive": "its servers count as dead after seconds of silence, also when others take the processors",
-	"TestHostile":                        "its requests fill the memory and the processors until the gateway refuses some",
-	"TestKerberos_tickets":               "its tickets end within a minute, and are renewed in time only where the machine does not stall",
-	"TestLife":                           "its jobs take turns by the clock, beside a cluster whose regions move all the time",
-	"TestLife_merges":                    "its jobs take turns by the clock, beside a cluster whose regions merge all the time",
-	"TestUID_eightGatewaysOnHBase":       "eight gateways are to assign names at the same moment, which they do not while they wait for a processor",
-	"TestUpgrade_hbase":                  "its servers are replaced by the clock, under load",
+	"TestArrow_rates":      "prints rates, which others would slow down",
+	"TestArrow_tenMillion": "prints rates, and takes the memory of ten million points in five readers",
+	"TestChaos": "its servers count as dead after seconds of silence, " +
+		"also when others take the processors",
+	"TestHDFS_acknowledgedPointsSurvive": "its servers count as dead after seconds of silence, " +
+		"also when others take the processors",
+	"TestHostile": "its requests fill the memory and the processors until the gateway refuses some",
+	"TestKerberos_tickets": "its tickets end within a minute, and are renewed in time only where the " +
+		"machine does not stall",
+	"TestLife": "its jobs take turns by the clock, " +
+		"beside a cluster whose regions move all the time",
+	"TestLife_merges": "its jobs take turns by the clock, " +
+		"beside a cluster whose regions merge all the time",
+	"TestUID_eightGatewaysOnHBase": "eight gateways are to assign names at the same moment, " +
+		"which they do not while they wait for a processor",
+	"TestUpgrade_hbase": "its servers are replaced by the clock, under load",
 }
 
 // sideBySide reports tests on real servers that do not begin with t.Parallel() and are not in the table, and
@@ -39,7 +45,8 @@ func sideBySide(h *house) (found []string) {
 			name := d.Name.Name
 			parallel[name] = beginsParallel(d)
 			if !parallel[name] && exclusive[name] == "" {
-				found = append(found, fmt.Sprintf("%s: %s does not begin with t.Parallel(), and the table of exclusive tests gives no reason", h.line(d), name))
+				found = append(found, fmt.Sprintf("%s: %s does not begin with t.Parallel(), "+
+					"and the table of exclusive tests gives no reason", h.line(d), name))
 			}
 		}
 	}

@@ -16,7 +16,10 @@ var unseeded = map[string]string{
 }
 
 // Generators that are given their seed, and the types of them; all else in the packages is the global generator.
-var seeded = []string{"New", "NewPCG", "NewChaCha8", "NewSource", "NewZipf", "Rand", "Source", "Source64", "PCG", "ChaCha8", "Zipf"}
+var seeded = []string{
+	"New", "NewPCG", "NewChaCha8", "NewSource", "NewZipf", "Rand", "Source", "Source64", "PCG", "ChaCha8",
+	"Zipf",
+}
 
 const seedtestAdvice = "; take it from encoding/seedtest"
 
@@ -29,11 +32,13 @@ func draws(h *house) (found []string) {
 		var lines []string
 		for _, imported := range []string{"math/rand", "math/rand/v2"} {
 			for _, c := range othersOf(f, imported, seeded) {
-				lines = append(lines, fmt.Sprintf("%s: rand.%s draws from the global generator%s", h.line(c), c.Sel.Name, seedtestAdvice))
+				lines = append(lines, fmt.Sprintf("%s: rand.%s draws from the global generator%s",
+					h.line(c), c.Sel.Name, seedtestAdvice))
 			}
 		}
 		for _, c := range callsOf(f, "crypto/rand", "Read", "Int", "Text", "Prime") {
-			lines = append(lines, fmt.Sprintf("%s: rand.%s draws what no seed repeats%s", h.line(c), c.Sel.Name, seedtestAdvice))
+			lines = append(lines, fmt.Sprintf("%s: rand.%s draws what no seed repeats%s",
+				h.line(c), c.Sel.Name, seedtestAdvice))
 		}
 		for _, n := range clockSeeds(f) {
 			lines = append(lines, h.line(n)+": a seed of the clock"+seedtestAdvice)
@@ -42,7 +47,8 @@ func draws(h *house) (found []string) {
 	}
 	for _, r := range h.rooms() {
 		const rapid, seedtest = "pgregory.net/rapid", "encoding/seedtest"
-		if (r.imports[rapid] || r.tests[rapid]) && !r.imports[h.module+"/"+seedtest] && !r.tests[h.module+"/"+seedtest] && r.dir != seedtest && r.dir != "integration/mutants" {
+		if (r.imports[rapid] || r.tests[rapid]) && !r.imports[h.module+"/"+seedtest] &&
+			!r.tests[h.module+"/"+seedtest] && r.dir != seedtest && r.dir != "integration/mutants" {
 			found = append(found, r.dir+": uses rapid without encoding/seedtest, which gives it the seed")
 		}
 	}
@@ -54,7 +60,8 @@ func except(f *goFile, exceptions map[string]string, of string, lines []string) 
 	_, excepted := exceptions[f.path]
 	switch {
 	case excepted && len(lines) == 0:
-		return []string{fmt.Sprintf("%s: is an exception that %s, but nothing there does; take it off the list", f.path, of)}
+		return []string{fmt.Sprintf("%s: is an exception that %s, but nothing there does; take it off the list",
+			f.path, of)}
 	case excepted:
 		return nil
 	}
@@ -85,7 +92,8 @@ func othersOf(f *goFile, imported string, but []string) (found []*ast.SelectorEx
 func clockSeeds(f *goFile) (found []ast.Node) {
 	ofClock := func(e ast.Node) (clock bool) {
 		ast.Inspect(e, func(n ast.Node) bool {
-			if s, ok := n.(*ast.SelectorExpr); ok && slices.Contains([]string{"UnixNano", "UnixMicro", "UnixMilli", "Unix", "Nanosecond"}, s.Sel.Name) {
+			if s, ok := n.(*ast.SelectorExpr); ok &&
+				slices.Contains([]string{"UnixNano", "UnixMicro", "UnixMilli", "Unix", "Nanosecond"}, s.Sel.Name) {
 				clock = clock || len(callsIn(s.X, "time", "Now")) > 0
 			}
 			return true
@@ -95,7 +103,8 @@ func clockSeeds(f *goFile) (found []ast.Node) {
 	ast.Inspect(f.ast, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.CallExpr:
-			if s, ok := n.Fun.(*ast.SelectorExpr); ok && slices.Contains([]string{"NewPCG", "NewSource", "NewChaCha8", "Seed"}, s.Sel.Name) {
+			if s, ok := n.Fun.(*ast.SelectorExpr); ok &&
+				slices.Contains([]string{"NewPCG", "NewSource", "NewChaCha8", "Seed"}, s.Sel.Name) {
 				for _, a := range n.Args {
 					if ofClock(a) {
 						found = append(found, a)
@@ -104,7 +113,8 @@ func clockSeeds(f *goFile) (found []ast.Node) {
 			}
 		case *ast.AssignStmt:
 			for i, to := range n.Lhs {
-				if id, ok := to.(*ast.Ident); ok && strings.Contains(strings.ToLower(id.Name), "seed") && i < len(n.Rhs) && ofClock(n.Rhs[i]) {
+				if id, ok := to.(*ast.Ident); ok && strings.Contains(strings.ToLower(id.Name), "seed") &&
+					i < len(n.Rhs) && ofClock(n.Rhs[i]) {
 					found = append(found, n)
 				}
 			}

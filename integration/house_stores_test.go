@@ -32,7 +32,8 @@ func features(h *house) (found []string) {
 			if d, ok := decl.(*ast.GenDecl); ok {
 				found = append(found, s.inherited(h, f, d)...)
 			}
-			if d, ok := decl.(*ast.FuncDecl); ok && !f.test && !isForTests(f.room.dir) && d.Recv != nil && d.Name.Name == "Features" {
+			if d, ok := decl.(*ast.FuncDecl); ok && !f.test && !isForTests(f.room.dir) && d.Recv != nil &&
+				d.Name.Name == "Features" {
 				found = append(found, s.undecided(h, f, d)...)
 			}
 		}
@@ -65,7 +66,13 @@ type abilities struct {
 
 // readAbilities reads the types of a tree.
 func readAbilities(h *house) *abilities {
-	s := &abilities{calls: map[string]bool{}, kinds: map[string]bool{}, interfaces: map[string]bool{}, own: map[string]map[string]bool{}, are: map[string]bool{}}
+	s := &abilities{
+		calls:      map[string]bool{},
+		kinds:      map[string]bool{},
+		interfaces: map[string]bool{},
+		own:        map[string]map[string]bool{},
+		are:        map[string]bool{},
+	}
 	embedded := map[string][]string{} // in a type, or what it is another name of
 	for _, f := range h.files {
 		imports := importedDirs(h, f)
@@ -92,7 +99,8 @@ func readAbilities(h *house) *abilities {
 			if !s.are[of] && slices.ContainsFunc(all, func(e string) bool { return s.are[e] }) {
 				s.are[of], grows = true, true
 			}
-			if s.kinds[of] && !s.interfaces[of] && slices.ContainsFunc(all, func(e string) bool { return s.interfaces[e] }) {
+			if s.kinds[of] && !s.interfaces[of] &&
+				slices.ContainsFunc(all, func(e string) bool { return s.interfaces[e] }) {
 				s.interfaces[of], grows = true, true
 			}
 		}
@@ -127,7 +135,8 @@ func (s *abilities) enter(f *goFile, imports map[string]string, t *ast.TypeSpec,
 				s.fields = append(s.fields, name.Name)
 			}
 			// Calls of scanners and of watches are not those of their store.
-			if _, call := field.Type.(*ast.FuncType); call && inStore && t.Name.Name != "Scanner" && t.Name.Name != "Watch" && name.Name != "Features" {
+			_, call := field.Type.(*ast.FuncType)
+			if call && inStore && t.Name.Name != "Scanner" && t.Name.Name != "Watch" && name.Name != "Features" {
 				s.calls[name.Name] = true
 			}
 		}
@@ -152,12 +161,14 @@ func (s *abilities) inherited(h *house, f *goFile, d *ast.GenDecl) (found []stri
 				continue
 			}
 			if len(st.Fields.List) == 1 {
-				found = append(found, fmt.Sprintf("%s: %s embeds a store and nothing else, and has no Features", h.line(t), t.Name.Name))
+				found = append(found, fmt.Sprintf("%s: %s embeds a store and nothing else, and has no Features",
+					h.line(t), t.Name.Name))
 				continue
 			}
 			for _, call := range slices.Sorted(maps.Keys(own)) {
 				if s.calls[call] {
-					found = append(found, fmt.Sprintf("%s: %s embeds a store, has %s of its own, and no Features", h.line(t), t.Name.Name, call))
+					found = append(found, fmt.Sprintf("%s: %s embeds a store, has %s of its own, and no Features",
+						h.line(t), t.Name.Name, call))
 					break
 				}
 			}
@@ -174,7 +185,9 @@ func (s *abilities) undecided(h *house, f *goFile, d *ast.FuncDecl) []string {
 			missing := slices.Clone(s.fields)
 			for _, e := range literal.Elts {
 				if kv, ok := e.(*ast.KeyValueExpr); ok {
-					missing = slices.DeleteFunc(missing, func(name string) bool { return name == kv.Key.(*ast.Ident).Name })
+					missing = slices.DeleteFunc(missing, func(name string) bool {
+						return name == kv.Key.(*ast.Ident).Name
+					})
 				}
 			}
 			if len(literal.Elts) == 0 || len(missing) == 0 {

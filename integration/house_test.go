@@ -45,12 +45,17 @@ func inspect(t *testing.T, tree fs.FS) []string {
 // sound is a small tree that keeps every rule; planted trees change one file.
 func sound() fstest.MapFS {
 	return planted(map[string]string{
-		"go.mod":                  "module downpour\n",
-		"encoding/e.go":           "// Package encoding is there.\npackage encoding\n\nimport \"fmt\"\n\n// E prints.\nfunc E() { fmt.Println() }\n",
-		"encoding/batch/b.go":     "// Package batch is there.\npackage batch\n\nimport _ \"github.com/apache/arrow/go/v15/arrow\"\n",
-		"pushdown/store/s.go":     "// Package store is there.\npackage store\n",
-		"gateway/write/p.go":      "// Package write is there.\npackage write\n\nimport (\n\t_ \"downpour/encoding/batch\"\n\t_ \"downpour/pushdown/store\"\n)\n",
-		"gateway/cmd/g/m.go":      "// Command g is there.\npackage main\n\nimport (\n\t\"os\"\n\n\t_ \"downpour/gateway/write\"\n\t_ \"downpour/pushdown/store/pebble\"\n)\n\nfunc main() { os.Getenv(\"X\") }\n",
+		"go.mod": "module downpour\n",
+		"encoding/e.go": "// Package encoding is there.\npackage encoding\n\nimport \"fmt\"\n\n" +
+			"// E prints.\nfunc E() { fmt.Println() }\n",
+		"encoding/batch/b.go": "// Package batch is there.\npackage batch\n\n" +
+			"import _ \"github.com/apache/arrow/go/v15/arrow\"\n",
+		"pushdown/store/s.go": "// Package store is there.\npackage store\n",
+		"gateway/write/p.go": "// Package write is there.\npackage write\n\nimport (\n" +
+			"\t_ \"downpour/encoding/batch\"\n\t_ \"downpour/pushdown/store\"\n)\n",
+		"gateway/cmd/g/m.go": "// Command g is there.\npackage main\n\nimport (\n\t\"os\"\n\n" +
+			"\t_ \"downpour/gateway/write\"\n\t_ \"downpour/pushdown/store/pebble\"\n)\n\n" +
+			"func main() { os.Getenv(\"X\") }\n",
 		"gateway/write/p_test.go": "package write\n\nimport _ \"downpour/integration/e2e\"\n",
 		"node_modules/x/x.go":     "not Go",
 		".git":                    "gitdir: /" + "home/x/.git\n",
@@ -112,16 +117,25 @@ func TestHouse_imports(t *testing.T) {
 	plant("gateway/x: imports downpour/integration/e2e, which is for tests and bench",
 		oneFile("gateway/x/x.go", importing("x", "downpour/integration/e2e")))
 	plant("integration/x: imports downpour/bench, to the right of its own folder",
-		map[string]string{"integration/x/x.go": importing("x", "downpour/bench"), "bench/b.go": "// Package bench is there.\npackage bench\n"})
+		map[string]string{
+			"integration/x/x.go": importing("x", "downpour/bench"),
+			"bench/b.go":         "// Package bench is there.\npackage bench\n",
+		})
 	plant("integration: imports downpour/bench, to the right of its own folder",
-		map[string]string{"integration/x_test.go": "package integration\n\nimport _ \"downpour/bench\"\n", "bench/b.go": "// Package bench is there.\npackage bench\n"})
+		map[string]string{
+			"integration/x_test.go": "package integration\n\nimport _ \"downpour/bench\"\n",
+			"bench/b.go":            "// Package bench is there.\npackage bench\n",
+		})
 	plant("gateway/x: imports downpour/integration/mutants, to the right of its own folder",
 		oneFile("gateway/x/x_test.go", "package x\n\nimport _ \"downpour/integration/mutants\"\n"))
 
 	// Packages for tests may use what tests may, and the product uses none of them.
 	plant("", oneFile("gateway/xtest/x.go", importing("xtest", "downpour/pushdown/store/pebble")))
 	plant("gateway/x: imports downpour/gateway/xtest, which is for tests",
-		map[string]string{"gateway/x/x.go": importing("x", "downpour/gateway/xtest"), "gateway/xtest/x.go": "// Package xtest is there.\npackage xtest\n"})
+		map[string]string{
+			"gateway/x/x.go":     importing("x", "downpour/gateway/xtest"),
+			"gateway/xtest/x.go": "// Package xtest is there.\npackage xtest\n",
+		})
 
 	// The core knows no extra, and extras know those of a list.
 	extra := func(dir, imported string) map[string]string {
@@ -130,7 +144,8 @@ func TestHouse_imports(t *testing.T) {
 			dir + "/x.go":          importing("x", imported),
 		}
 	}
-	plant("gateway/x: imports downpour/gateway/extra/a, but the core knows no extra", extra("gateway/x", "downpour/gateway/extra/a"))
+	plant("gateway/x: imports downpour/gateway/extra/a, but the core knows no extra",
+		extra("gateway/x", "downpour/gateway/extra/a"))
 	plant("gateway/x: imports downpour/gateway/extra/a, but the core knows no extra", map[string]string{
 		"gateway/extra/a/a.go": "// Package a is there.\npackage a\n",
 		"gateway/x/x_test.go":  "package x\n\nimport _ \"downpour/gateway/extra/a\"\n",
@@ -139,7 +154,8 @@ func TestHouse_imports(t *testing.T) {
 		"gateway/extra/a/a.go":      "// Package a is there.\npackage a\n",
 		"gateway/extra/b/b_test.go": "package b\n\nimport _ \"downpour/gateway/extra/a\"\n",
 	})
-	plant("gateway/extra/x: imports downpour/gateway/extra/a, which extraImports does not list", extra("gateway/extra/x", "downpour/gateway/extra/a"))
+	plant("gateway/extra/x: imports downpour/gateway/extra/a, which extraImports does not list",
+		extra("gateway/extra/x", "downpour/gateway/extra/a"))
 
 	// Purity.
 	plant("encoding: imports github.com/x/y, may import only the standard library",
@@ -176,7 +192,8 @@ func TestHouse_files(t *testing.T) {
 	plant("gateway/util: a package named util says nothing",
 		oneFile("gateway/util/x.go", "// Package util is there.\npackage util\n"))
 	plant("gateway/x: no package comment", oneFile("gateway/x/x.go", "package x\n"))
-	plant("gateway/write/x.go:3: exported X has no comment\ngateway/write/x.go:5: exported Y has no comment\ngateway/write/x.go:7: exported X.Z has no comment",
+	plant("gateway/write/x.go:3: exported X has no comment\ngateway/write/x.go:5: exported Y has no comment\n"+
+		"gateway/write/x.go:7: exported X.Z has no comment",
 		oneFile("gateway/write/x.go", "package write\n\ntype X struct{}\n\nvar Y int\n\nfunc (*X) Z() {}\n"))
 	plant("gateway/write/x.go:4: comment of exported X says only \"X is TODO\"",
 		oneFile("gateway/write/x.go", "package write\n\n// X is TODO\nfunc X() {}\n"))
@@ -189,7 +206,8 @@ func TestHouse_files(t *testing.T) {
 	plant("gateway/write/x.go:3: f has 8 parameters, at most 7",
 		oneFile("gateway/write/x.go", "package write\n\nfunc f(a, b, c int, d, e, f, g, h string) {}\n"))
 	plant("gateway/write/x.go:3: interface x has 9 methods, at most 8",
-		oneFile("gateway/write/x.go", "package write\n\ntype x interface {\n\tA()\n\tB()\n\tC()\n\tD()\n\tE()\n\tF()\n\tG()\n\tH()\n\tI()\n}\n"))
+		oneFile("gateway/write/x.go",
+			"package write\n\ntype x interface {\n\tA()\n\tB()\n\tC()\n\tD()\n\tE()\n\tF()\n\tG()\n\tH()\n\tI()\n}\n"))
 
 	// Columns: a tab takes four, a letter of two bytes one.
 	wide := "\t// " + strings.Repeat("é", 113)
@@ -197,21 +215,37 @@ func TestHouse_files(t *testing.T) {
 	plant("gateway/write/x.go:4: 121 columns, at most 120",
 		oneFile("gateway/write/x.go", "package write\n\n"+function(wide+"é")))
 	plant("", oneFile("gateway/write/x.go", "package write\n\n"+function(wide)))
-	plant("", oneFile("gateway/write/x_test.go", "package write\n\n"+function(wide+"é")))
-	plant("", oneFile("gateway/xtest/x.go", "// Package xtest is there.\npackage xtest\n\n"+function(wide+"é")))
-	plant("", oneFile("pushdown/hbasefake/x/x.go", "// Package x is there.\npackage x\n\n"+function(wide+"é")))
-	plant("", oneFile("bench/x.go", "// Package bench is there.\npackage bench\n\n"+function(wide+"é")))
+	plant("gateway/write/x_test.go:4: 121 columns, at most 120",
+		oneFile("gateway/write/x_test.go", "package write\n\n"+function(wide+"é")))
+	plant("gateway/xtest/x.go:5: 121 columns, at most 120",
+		oneFile("gateway/xtest/x.go", "// Package xtest is there.\npackage xtest\n\n"+function(wide+"é")))
+	plant("bench/x.go:5: 121 columns, at most 120",
+		oneFile("bench/x.go", "// Package bench is there.\npackage bench\n\n"+function(wide+"é")))
 	plant("gateway/write/x.go:4: 121 columns, at most 120",
 		oneFile("gateway/write/x.go", "package write\n\n"+function("\t_ = 0 //"+"fault:x "+strings.Repeat("T", 101))))
+	plant("", oneFile("gateway/write/x.go",
+		"// Code generated by x. DO NOT EDIT.\n\npackage write\n\n"+function(wide+"é")))
+
+	// What is compared whole.
+	declaration := "//" + "fault:x " + strings.Repeat("T", 111)
+	plant("", oneFile("gateway/write/x_test.go", "package write\n\n"+declaration+"\n"+function("")))
+	plant("gateway/write/x.go:3: 121 columns, at most 120",
+		oneFile("gateway/write/x.go", "package write\n\n"+declaration+"\n"+function("")))
+	output := strings.ReplaceAll(function("\t// Output:\n"+wide+"é"), "func f", "func Example")
+	plant("", oneFile("gateway/write/x_test.go", "package write\n\n"+output))
 
 	// Calls.
 	plant("gateway/write/x_test.go:5: calls time.Sleep in a test; poll, or use testing/synctest",
 		oneFile("gateway/write/x_test.go", "package write\n\nimport \"time\"\n\nfunc f() { time.Sleep(1) }\n"))
-	plant("", oneFile("gateway/write/x_test.go", "package write\n\nimport (\n\t_ \"testing/synctest\"\n\t\"time\"\n)\n\nfunc f() { time.Sleep(1) }\n"))
+	plant("", oneFile("gateway/write/x_test.go",
+		"package write\n\nimport (\n\t_ \"testing/synctest\"\n\t\"time\"\n)\n\nfunc f() { time.Sleep(1) }\n"))
 	plant("gateway/write/x_test.go:5: skips a test; what is missing must fail",
-		oneFile("gateway/write/x_test.go", "package write\n\nimport \"testing\"\n\nfunc f(t *testing.T) { t.Skip() }\n"))
-	plant("gateway/write/x.go:8: errors.Is(…, io.EOF); compare with ==, because the error of a connection that was closed wraps io.EOF, too, and is no end",
-		oneFile("gateway/write/x.go", "package write\n\nimport (\n\t\"errors\"\n\t\"io\"\n)\n\nvar _ = errors.Is(nil, io.EOF)\n"))
+		oneFile("gateway/write/x_test.go",
+			"package write\n\nimport \"testing\"\n\nfunc f(t *testing.T) { t.Skip() }\n"))
+	plant("gateway/write/x.go:8: errors.Is(…, io.EOF); compare with ==, because the error of a connection that "+
+		"was closed wraps io.EOF, too, and is no end",
+		oneFile("gateway/write/x.go",
+			"package write\n\nimport (\n\t\"errors\"\n\t\"io\"\n)\n\nvar _ = errors.Is(nil, io.EOF)\n"))
 	plant("gateway/write/x.go:5: calls os.Getenv; only mains read the environment",
 		oneFile("gateway/write/x.go", "package write\n\nimport \"os\"\n\nvar _ = os.Getenv(\"X\")\n"))
 	plant("gateway/write/x.go: gofmt would change it", oneFile("gateway/write/x.go", "package write\nvar  x int\n"))
@@ -220,7 +254,8 @@ func TestHouse_files(t *testing.T) {
 func TestHouse_seeds(t *testing.T) {
 	plant := planter(t)
 	test := func(imported, body string) map[string]string {
-		return oneFile("gateway/write/x_test.go", "package write\n\nimport (\n\t\""+imported+"\"\n\t\"time\"\n)\n\nfunc f() {\n\t"+body+"\n}\n")
+		return oneFile("gateway/write/x_test.go",
+			"package write\n\nimport (\n\t\""+imported+"\"\n\t\"time\"\n)\n\nfunc f() {\n\t"+body+"\n}\n")
 	}
 
 	// Draws that no seed repeats.
@@ -237,8 +272,10 @@ func TestHouse_seeds(t *testing.T) {
 	plant("", test("math/rand/v2", "r := rand.New(rand.NewPCG(1, 1))\n\tname := time.Now().UnixNano()"))
 	plant("gateway/write: uses rapid without encoding/seedtest, which gives it the seed",
 		oneFile("gateway/write/x_test.go", "package write\n\nimport _ \"pgregory.net/rapid\"\n"))
-	plant("", oneFile("gateway/write/x_test.go", "package write\n\nimport (\n\t_ \"downpour/encoding/seedtest\"\n\t_ \"pgregory.net/rapid\"\n)\n"))
-	plant("integration/compaction_test.go: is an exception that draws from the global generator, but nothing there does; take it off the list",
+	plant("", oneFile("gateway/write/x_test.go",
+		"package write\n\nimport (\n\t_ \"downpour/encoding/seedtest\"\n\t_ \"pgregory.net/rapid\"\n)\n"))
+	plant("integration/compaction_test.go: is an exception that draws from the global generator, "+
+		"but nothing there does; take it off the list",
 		oneFile("integration/compaction_test.go", "package integration\n"))
 
 	// Bounds by the clock.
@@ -254,19 +291,19 @@ func TestHouse_parallel(t *testing.T) {
 	plant := planter(t)
 	const tagged = "//go:build integration\n\npackage integration\n\nimport \"testing\"\n\n"
 
-	plant("integration/x_test.go:7: TestX does not begin with t.Parallel(), and the table of exclusive tests gives no reason",
+	plant("integration/x_test.go:7: TestX does not begin with t.Parallel(), "+
+		"and the table of exclusive tests gives no reason",
 		oneFile("integration/x_test.go", tagged+"func TestX(t *testing.T) {\n\tt.Log()\n\tt.Parallel()\n}\n"))
-	plant("", oneFile("integration/x_test.go", tagged+"func TestX(t *testing.T) {\n\tt.Parallel()\n}\n\nfunc TestChaos(t *testing.T) {}\n"))
-	plant("", oneFile("integration/x_test.go", "package integration\n\nimport \"testing\"\n\nfunc TestX(t *testing.T) {}\n"))
+	plant("", oneFile("integration/x_test.go",
+		tagged+"func TestX(t *testing.T) {\n\tt.Parallel()\n}\n\nfunc TestChaos(t *testing.T) {}\n"))
+	plant("",
+		oneFile("integration/x_test.go", "package integration\n\nimport \"testing\"\n\nfunc TestX(t *testing.T) {}\n"))
 	plant("integration/house_parallel_test.go: TestChaos is no exclusive test",
 		oneFile("integration/x_test.go", tagged+"func TestChaos(t *testing.T) {\n\tt.Parallel()\n}\n"))
 }
 
-func TestHouse_features(t *testing.T) {
-	plant := planter(t)
-	with := func(path, text string) map[string]string {
-		return map[string]string{
-			"pushdown/store/s.go": `// Package store is there.
+// featuresOfStores is a package of stores with two features.
+const featuresOfStores = `// Package store is there.
 package store
 
 // Features are there.
@@ -289,21 +326,30 @@ type Store interface {
 	Reader
 	Close()
 }
-`,
-			path: strings.ReplaceAll(text, "import store\n", "import \"downpour/pushdown/store\"\n"),
+`
+
+func TestHouse_features(t *testing.T) {
+	plant := planter(t)
+	with := func(path, text string) map[string]string {
+		return map[string]string{
+			"pushdown/store/s.go": featuresOfStores,
+			path:                  strings.ReplaceAll(text, "import store\n", "import \"downpour/pushdown/store\"\n"),
 		}
 	}
 	const head = "package write\n\nimport store\n\n"
 
 	// A wrapper that would hand out the inner store's features.
 	plant("gateway/write/x_test.go:5: wrapper embeds a store, has Scan of its own, and no Features",
-		with("gateway/write/x_test.go", head+"type wrapper struct {\n\tn int\n\tstore.Store\n}\n\nfunc (wrapper) Scan() {}\n"))
+		with("gateway/write/x_test.go",
+			head+"type wrapper struct {\n\tn int\n\tstore.Store\n}\n\nfunc (wrapper) Scan() {}\n"))
 	plant("gateway/write/x_test.go:5: hiding embeds a store and nothing else, and has no Features",
 		with("gateway/write/x_test.go", head+"type hiding struct{ store.Reader }\n"))
 	plant("gateway/write/x.go:5: wrapper embeds a store, has Mark of its own, and no Features",
-		with("gateway/write/x.go", head+"type wrapper struct {\n\tstore.Reader\n\tn int\n}\n\nfunc (*wrapper) Mark() {}\n"))
+		with("gateway/write/x.go",
+			head+"type wrapper struct {\n\tstore.Reader\n\tn int\n}\n\nfunc (*wrapper) Mark() {}\n"))
 	plant("gateway/write/x_test.go:7: wrapper embeds a store, has Watch of its own, and no Features",
-		with("gateway/write/x_test.go", head+"type other = store.Store\n\ntype wrapper struct {\n\t*inner\n\tn int\n}\n\ntype inner struct {\n\tother\n\tn int\n}\n\nfunc (w *wrapper) Watch() {}\n"))
+		with("gateway/write/x_test.go", head+"type other = store.Store\n\ntype wrapper struct {\n\t*inner\n"+
+			"\tn int\n}\n\ntype inner struct {\n\tother\n\tn int\n}\n\nfunc (w *wrapper) Watch() {}\n"))
 	plant("", with("gateway/write/x_test.go", head+`type wrapper struct{ store.Store }
 
 func (wrapper) Scan() {}
@@ -322,9 +368,11 @@ func (named) Scan() {}
 
 	// One that says nothing of a feature.
 	plant("gateway/write/x.go:7: Features says nothing of Watch",
-		with("gateway/write/x.go", head+"type wrapper struct{ store.Store }\n\nfunc (wrapper) Features() store.Features { return store.Features{Marker: nil} }\n"))
+		with("gateway/write/x.go", head+"type wrapper struct{ store.Store }\n\n"+
+			"func (wrapper) Features() store.Features { return store.Features{Marker: nil} }\n"))
 	plant("gateway/write/x.go:7: Features returns no literal, so it says nothing of each field",
-		with("gateway/write/x.go", head+"type wrapper struct{ store.Store }\n\nfunc (w wrapper) Features() store.Features { return w.Store.Features() }\n"))
+		with("gateway/write/x.go", head+"type wrapper struct{ store.Store }\n\n"+
+			"func (w wrapper) Features() store.Features { return w.Store.Features() }\n"))
 	plant("", with("gateway/write/x.go", head+`type none struct{ store.Store }
 
 func (none) Features() store.Features { return store.Features{} }
@@ -338,9 +386,11 @@ func (a all) Features() store.Features {
 
 	// Abilities that are found by assertions.
 	plant("gateway/write/x.go:6: asserts an interface of pushdown/store; ask Features",
-		with("gateway/write/x.go", head+"func f(st store.Store) {\n\t_, _ = st.(store.Marker)\n\t_, _ = st.(error)\n}\n"))
+		with("gateway/write/x.go",
+			head+"func f(st store.Store) {\n\t_, _ = st.(store.Marker)\n\t_, _ = st.(error)\n}\n"))
 	plant("gateway/write/x.go:9: asserts an interface of pushdown/store; ask Features",
-		with("gateway/write/x.go", head+"type marked interface{ store.Marker }\n\nfunc f(st store.Store) {\n\tswitch st.(type) {\n\tcase marked:\n\t}\n}\n"))
+		with("gateway/write/x.go", head+"type marked interface{ store.Marker }\n\nfunc f(st store.Store) {\n"+
+			"\tswitch st.(type) {\n\tcase marked:\n\t}\n}\n"))
 }
 
 func TestHouse_names(t *testing.T) {
@@ -349,15 +399,18 @@ func TestHouse_names(t *testing.T) {
 	// Forgone words.
 	plant("gateway/write/x.go:3: coverLedger has the word ledger; say coverage",
 		oneFile("gateway/write/x.go", "package write\n\nfunc f(coverLedger int) {}\n"))
-	plant("gateway/write/x.go:3: standings has the word standing; say incremental\ngateway/write/x.go:4: UIDWitness has the word witness; say presence marker",
-		oneFile("gateway/write/x.go", "package write\n\nfunc f(standings int) {}\nfunc (x *t) g()       { type UIDWitness int }\n"))
+	plant("gateway/write/x.go:3: standings has the word standing; say incremental\n"+
+		"gateway/write/x.go:4: UIDWitness has the word witness; say presence marker",
+		oneFile("gateway/write/x.go",
+			"package write\n\nfunc f(standings int) {}\nfunc (x *t) g()       { type UIDWitness int }\n"))
 	plant("gateway/write/x.go:3: PartInfo has the word PartInfo; say Part",
 		oneFile("gateway/write/x.go", "package write\n\ntype t struct{ PartInfo, partInfoOf int }\n"))
 	plant("gateway/write/new_ledger.go: new_ledger has the word ledger; say coverage",
 		oneFile("gateway/write/new_ledger.go", "package write\n"))
 	plant("pushdown/keeper: keeper has the word keeper; say locator",
 		oneFile("pushdown/keeper/x.go", "// Package keeper is there.\npackage keeper\n"))
-	plant("", oneFile("gateway/write/x.go", "package write\n\nimport \"x/ledger\"\n\nvar bundled, knowledge = ledger.Ledger, 1 // ledger\n"))
+	plant("", oneFile("gateway/write/x.go",
+		"package write\n\nimport \"x/ledger\"\n\nvar bundled, knowledge = ledger.Ledger, 1 // ledger\n"))
 	plant("", oneFile("integration/x/x.go", "// Package x is there.\npackage x\n\nvar era, startZooKeeper = 1, 2\n"))
 	plant("pushdown/x/x.go:4: era has the word era; say epoch",
 		oneFile("pushdown/x/x.go", "// Package x is there.\npackage x\n\nvar era, startZooKeeper = 1, 2\n"))
@@ -368,14 +421,22 @@ func TestHouse_pages(t *testing.T) {
 	plant := planter(t)
 
 	// Places.
-	plant("ARCHITECTURE.md:1: names gateway/gone, which is not there", oneFile("ARCHITECTURE.md", "`gateway/gone` and `gateway/write`\n"))
-	plant("ARCHITECTURE.md:2: names gateway/write/gone.go, which is not there", oneFile("ARCHITECTURE.md", "\n`gateway/write/gone.go`, `gateway/write/p.go`\n"))
-	plant("ARCHITECTURE.md:1: names q.go, which is not there", oneFile("ARCHITECTURE.md", "`q.go`, `p.go`, `./gateway/write/`\n"))
-	plant("ARCHITECTURE.md:1: names gateway/write/q.go, which is not there", oneFile("ARCHITECTURE.md", "`gateway/write/p.go`, `p.go`, `q.go`\n"))
-	plant("ARCHITECTURE.md:1: names gateway/gone, which is not there", oneFile("ARCHITECTURE.md", "`gateway/gone.Open`, `gateway/write.Open`\n"))
-	plant("GLOSSARY.md:1: names encoding/docs/x.md, which is not there", oneFile("GLOSSARY.md", "[x](encoding/docs/x.md#top)\n"))
-	plant("GLOSSARY.md:1: names gateway/write/q*.go, which is not there", oneFile("GLOSSARY.md", "`gateway/write/q*.go`, `gateway/write/p*.go`\n"))
-	plant("", oneFile("GLOSSARY.md", "`/api/query`, `build/run/x`, `mode=strict`, `go run ./gone/x`, [x](https://host/x.md), `opentsdb.conf`\n"))
+	plant("ARCHITECTURE.md:1: names gateway/gone, which is not there",
+		oneFile("ARCHITECTURE.md", "`gateway/gone` and `gateway/write`\n"))
+	plant("ARCHITECTURE.md:2: names gateway/write/gone.go, which is not there",
+		oneFile("ARCHITECTURE.md", "\n`gateway/write/gone.go`, `gateway/write/p.go`\n"))
+	plant("ARCHITECTURE.md:1: names q.go, which is not there",
+		oneFile("ARCHITECTURE.md", "`q.go`, `p.go`, `./gateway/write/`\n"))
+	plant("ARCHITECTURE.md:1: names gateway/write/q.go, which is not there",
+		oneFile("ARCHITECTURE.md", "`gateway/write/p.go`, `p.go`, `q.go`\n"))
+	plant("ARCHITECTURE.md:1: names gateway/gone, which is not there",
+		oneFile("ARCHITECTURE.md", "`gateway/gone.Open`, `gateway/write.Open`\n"))
+	plant("GLOSSARY.md:1: names encoding/docs/x.md, which is not there",
+		oneFile("GLOSSARY.md", "[x](encoding/docs/x.md#top)\n"))
+	plant("GLOSSARY.md:1: names gateway/write/q*.go, which is not there",
+		oneFile("GLOSSARY.md", "`gateway/write/q*.go`, `gateway/write/p*.go`\n"))
+	plant("", oneFile("GLOSSARY.md",
+		"`/api/query`, `build/run/x`, `mode=strict`, `go run ./gone/x`, [x](https://host/x.md), `opentsdb.conf`\n"))
 
 	// Words.
 	plant("docs/testdata/x.go:1: names the machine path /wo"+"rk/", oneFile("docs/testdata/x.go", "(/wo"+"rk/x)\n"))

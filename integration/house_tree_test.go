@@ -99,7 +99,13 @@ func (h *house) read(tree fs.FS, name string) error {
 	if err != nil {
 		return err
 	}
-	f := &goFile{path: name, test: strings.HasSuffix(name, "_test.go"), generated: ast.IsGenerated(parsed), text: text, ast: parsed}
+	f := &goFile{
+		path:      name,
+		test:      strings.HasSuffix(name, "_test.go"),
+		generated: ast.IsGenerated(parsed),
+		text:      text,
+		ast:       parsed,
+	}
 	h.files = append(h.files, f)
 	return h.enter(f)
 }

@@ -86,7 +86,12 @@ func (c *securedCluster) protections(t *testing.T) {
 		gateways = append(gateways, g)
 		var points []e2e.Point
 		for p := range perProtection {
-			points = append(points, e2e.Point{Metric: "k.m", Timestamp: dataStart + int64(p), Value: fmt.Appendf(nil, "%d", p*(i+1)), Tags: map[string]string{"by": protection}})
+			points = append(points, e2e.Point{
+				Metric:    "k.m",
+				Timestamp: dataStart + int64(p),
+				Value:     fmt.Appendf(nil, "%d", p*(i+1)),
+				Tags:      map[string]string{"by": protection},
+			})
 		}
 		if err := e2e.Put(ctx, g.URL, points); err != nil {
 			t.Fatalf("%s: %v", protection, err)
@@ -107,11 +112,13 @@ func (c *securedCluster) query(ctx context.Context, g *e2e.Program) error {
 		fmt.Fprintf(&want, `%s"%d":%d`, map[bool]string{true: "", false: ","}[p == 0], dataStart+p, p*(1+2+3))
 	}
 	want.WriteString("}}]")
-	a, err := e2e.Get(ctx, fmt.Sprintf("%s/api/query?start=%d&end=%d&m=sum:k.m", g.URL, dataStart, dataStart+perProtection))
+	a, err := e2e.Get(ctx, fmt.Sprintf("%s/api/query?start=%d&end=%d&m=sum:k.m",
+		g.URL, dataStart, dataStart+perProtection))
 	if err != nil {
 		return err
 	}
-	r, err := compare.Comparer{}.Answers(compare.Answer{Status: 200, Body: want.Bytes()}, compare.Answer{Status: a.Status, Body: a.Body})
+	r, err := compare.Comparer{}.Answers(compare.Answer{Status: 200, Body: want.Bytes()},
+		compare.Answer{Status: a.Status, Body: a.Body})
 	if err == nil && !r.Equal() {
 		err = fmt.Errorf("%v", r)
 	}
@@ -138,7 +145,8 @@ func (c *securedCluster) udp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := startGateway(t, e2e.ProgramOptions{Env: c.env(map[string]string{"KRB5_CONFIG": must[string](t)(c.kdc.Krb5ConfUDP())})})
+	g := startGateway(t,
+		e2e.ProgramOptions{Env: c.env(map[string]string{"KRB5_CONFIG": must[string](t)(c.kdc.Krb5ConfUDP())})})
 	if err := c.query(ctx, g); err != nil {
 		t.Error(err)
 	}
@@ -163,7 +171,9 @@ func (c *securedCluster) pushdown(t *testing.T) {
 
 // open returns a client of ours and a function that reads with it on new connections. A
 // fault is an error at once, and not tried again.
-func (c *securedCluster) open(t *testing.T, cfg kerberos.Config, change func(*store.Security)) func(context.Context) error {
+func (c *securedCluster) open(
+	t *testing.T, cfg kerberos.Config, change func(*store.Security),
+) func(context.Context) error {
 	t.Helper()
 	cfg.Krb5Conf = c.kdc.Krb5Conf()
 	client, err := kerberos.Open(cfg, nil)
@@ -209,9 +219,24 @@ func (c *securedCluster) errors(t *testing.T) {
 		change func(*store.Security)
 		want   string
 	}{
-		{"unknown server", ours, func(s *store.Security) { s.RegionServer = "hbase/other" }, "does not know the server's principal hbase/other@" + e2e.Realm},
-		{"another server", ours, func(s *store.Security) { s.RegionServer = "stale" }, "refuses our ticket for stale: javax.security.sasl.SaslException: GSS initiate failed"},
-		{"stale keytab", kerberos.Config{Keytab: stale, Principal: "stale"}, nil, "the keytab's key of stale@" + e2e.Realm + " is not the one that the KDC has"},
+		{
+			"unknown server",
+			ours,
+			func(s *store.Security) { s.RegionServer = "hbase/other" },
+			"does not know the server's principal hbase/other@" + e2e.Realm,
+		},
+		{
+			"another server",
+			ours,
+			func(s *store.Security) { s.RegionServer = "stale" },
+			"refuses our ticket for stale: javax.security.sasl.SaslException: GSS initiate failed",
+		},
+		{
+			"stale keytab",
+			kerberos.Config{Keytab: stale, Principal: "stale"},
+			nil,
+			"the keytab's key of stale@" + e2e.Realm + " is not the one that the KDC has",
+		},
 		{"ticket cache that has ended", kerberos.Config{TicketCache: cache}, nil, "its ticket has expired"},
 	} {
 		read := c.open(t, tc.cfg, tc.change)
@@ -237,7 +262,9 @@ func (c *securedCluster) zooKeeper(t *testing.T) {
 	ctx := within(t, time.Minute)
 	z := must[*e2e.ZooKeeper](t)(e2e.StartSecuredZooKeeper(ctx))
 	closeAtEnd(t, z)
-	client := must[*kerberos.Client](t)(kerberos.Open(kerberos.Config{Keytab: c.keytab, Principal: "downpour", Krb5Conf: c.kdc.Krb5Conf()}, nil))
+	client := must[*kerberos.Client](t)(
+		kerberos.Open(kerberos.Config{Keytab: c.keytab, Principal: "downpour", Krb5Conf: c.kdc.Krb5Conf()}, nil),
+	)
 	read := func(cfg store.Config) error {
 		cfg.Security, cfg.RetryTimeout = &store.Security{Client: client}, time.Nanosecond
 		return c.readFrom(ctx, cfg)
@@ -246,7 +273,8 @@ func (c *securedCluster) zooKeeper(t *testing.T) {
 	want := z.Addr() + ": it wants sessions to be authenticated with SASL"
 	// It closes connections until it has started.
 	err := e2e.Until(ctx, 100*time.Millisecond, func(context.Context) error {
-		if err := read(store.Config{Quorum: z.Addr()}); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "DOWNPOUR_STORE=hbase+rpc://") {
+		if err := read(store.Config{Quorum: z.Addr()}); err == nil || !strings.Contains(err.Error(), want) ||
+			!strings.Contains(err.Error(), "DOWNPOUR_STORE=hbase+rpc://") {
 			return fmt.Errorf("got %v, want %q, and what to set", err, want)
 		}
 		return nil
@@ -283,7 +311,8 @@ func (c *securedCluster) kdcAway(t *testing.T) {
 	// A program that starts meanwhile waits, and says why.
 	soon, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
-	if _, err := e2e.StartGateway(soon, e2e.ProgramOptions{Env: c.env(nil)}); err == nil || !strings.Contains(err.Error(), "no KDC of "+e2e.Realm+" can be reached") {
+	if _, err := e2e.StartGateway(soon, e2e.ProgramOptions{Env: c.env(nil)}); err == nil ||
+		!strings.Contains(err.Error(), "no KDC of "+e2e.Realm+" can be reached") {
 		t.Errorf("a gateway's start: got %v, want that no KDC can be reached", err)
 	}
 	if err := c.kdc.Restart(ctx); err != nil {

@@ -150,8 +150,9 @@ func (l *ticketLoad) query(s *written, gateway string, newest bool) error {
 	if !newest {
 		from = rand.Int64N(from + 1)
 	}
-	a, err := e2e.Get(l.ctx, fmt.Sprintf("%s/api/query?start=%d&end=%d&arrays=true&m=none:tickets.points%%7Bseries=%s%%7D",
-		gateway, dataStart+from, dataStart+from+ticketWindow-1, s.name))
+	a, err := e2e.Get(l.ctx,
+		fmt.Sprintf("%s/api/query?start=%d&end=%d&arrays=true&m=none:tickets.points%%7Bseries=%s%%7D",
+			gateway, dataStart+from, dataStart+from+ticketWindow-1, s.name))
 	if err != nil {
 		return err
 	}
@@ -180,7 +181,8 @@ func stretchOf(a e2e.Answer, from, least, most int64) error {
 
 // live has a live query follow points that are put one by one, behind the first.
 func (l *ticketLoad) live(ctx context.Context, g *e2e.Program, first int64) {
-	socket := subscribeLive(l.t, g, `{"start":"1h-ago","queries":[{"metric":"tickets.live","aggregator":"sum"}]}`, l.gateways...)
+	socket := subscribeLive(l.t, g,
+		`{"start":"1h-ago","queries":[{"metric":"tickets.live","aggregator":"sum"}]}`, l.gateways...)
 	line := func(at int64, n int) string {
 		return fmt.Sprint("tickets.live", " ", map[string]string{"host": "a"}, " ", []string{}, " ", at, " ", n)
 	}
@@ -199,7 +201,9 @@ func (l *ticketLoad) live(ctx context.Context, g *e2e.Program, first int64) {
 }
 
 func livePoint(at int64, n int) []e2e.Point {
-	return []e2e.Point{{Metric: "tickets.live", Timestamp: at, Value: fmt.Append(nil, n), Tags: map[string]string{"host": "a"}}}
+	return []e2e.Point{
+		{Metric: "tickets.live", Timestamp: at, Value: fmt.Append(nil, n), Tags: map[string]string{"host": "a"}},
+	}
 }
 
 // readAnew reads a row with a store of its own, on new connections.
@@ -223,7 +227,9 @@ func TestKerberos_tickets(t *testing.T) {
 		life, during, cutEvery = time.Minute, 10*time.Minute, 3*time.Second
 	}
 	r := &relay{}
-	c := startSecured(t, e2e.HBaseOptions{Front: func(front, behind string) error { return r.listen(t, front, behind) }})
+	c := startSecured(t, e2e.HBaseOptions{Front: func(front, behind string) error {
+		return r.listen(t, front, behind)
+	}})
 	whole := within(t, during+2*time.Minute)
 	brief := c.brief(whole, t, life)
 	l := &ticketLoad{t: t, ctx: whole, gateways: []string{brief.withKeytab.URL, brief.renewing.URL}}
@@ -264,8 +270,9 @@ func TestKerberos_tickets(t *testing.T) {
 	l.live(ctx, brief.withKeytab, first)
 	clients.Wait()
 
-	t.Logf("%v with tickets of %v: %d puts of %d points, %d queries, %d points of a live query and %d stores of their own, none refused; %d connections to the region server",
-		during, life, l.puts.Load(), ticketBatch, l.queries.Load(), l.shown.Load(), l.stores.Load(), r.passed.Load()-passed)
+	t.Logf("%v with tickets of %v: %d puts of %d points, %d queries, %d points of a live query and %d stores of "+
+		"their own, none refused; %d connections to the region server", during,
+		life, l.puts.Load(), ticketBatch, l.queries.Load(), l.shown.Load(), l.stores.Load(), r.passed.Load()-passed)
 	for _, name := range briefPrincipals {
 		own, services, err := c.kdc.Issued(name)
 		t.Logf("%s: %d tickets of its own, %d for HBase", name, own, services)
@@ -312,7 +319,9 @@ func (c *securedCluster) brief(ctx context.Context, t *testing.T, life time.Dura
 	b.withKeytab = startGateway(t, e2e.ProgramOptions{Env: c.env(map[string]string{
 		"DOWNPOUR_HBASE_KERBEROS": "keytab:" + keytabs["keytab"] + ":keytab@" + e2e.Realm, "DOWNPOUR_PUSHDOWN": p.Addr,
 	})})
-	b.client = must[*kerberos.Client](t)(kerberos.Open(kerberos.Config{Keytab: keytabs["keytab"], Principal: "keytab", Krb5Conf: c.kdc.Krb5Conf()}, nil))
+	b.client = must[*kerberos.Client](t)(
+		kerberos.Open(kerberos.Config{Keytab: keytabs["keytab"], Principal: "keytab", Krb5Conf: c.kdc.Krb5Conf()}, nil),
+	)
 	b.fill = func(ctx context.Context) error {
 		_, err := c.kdc.Kinit(ctx, keytabs["filled"], "filled")
 		return err

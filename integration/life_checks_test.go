@@ -28,10 +28,14 @@ type lifeCounts struct {
 }
 
 func (c *lifeCounts) text() string {
-	return fmt.Sprintf("%d checks, %d puts, %d deletions; asked again: %d, of OpenTSDB %d, started anew %d times; TSDs failed %d puts, %d deletions; "+
-		"%d rows compacted by hand, %d deleted by retention; rollup ran %d times, fsck %d; %d runs killed, %d ended before; %d splits, %d moves, %d merges; from memory %v",
-		c.checks.Load(), c.puts.Load(), c.deletes.Load(), c.refused.Load(), c.tsdDiffers.Load(), c.tsdRestarted.Load(), c.putsFailed.Load(), c.deletesLost.Load(),
-		c.compacted.Load(), c.retained.Load(), c.rolled.Load(), c.fscked.Load(), c.killed.Load(), c.unharmed.Load(), c.splits.Load(), c.moves.Load(), c.merges.Load(), c.memory)
+	return fmt.Sprintf("%d checks, %d puts, %d deletions; asked again: %d, of OpenTSDB %d, "+
+		"started anew %d times; TSDs failed %d puts, %d deletions; "+
+		"%d rows compacted by hand, %d deleted by retention; rollup ran %d times, fsck %d; %d runs killed, "+
+		"%d ended before; %d splits, %d moves, %d merges; from memory %v",
+		c.checks.Load(), c.puts.Load(), c.deletes.Load(), c.refused.Load(), c.tsdDiffers.Load(),
+		c.tsdRestarted.Load(), c.putsFailed.Load(), c.deletesLost.Load(), c.compacted.Load(), c.retained.Load(),
+		c.rolled.Load(), c.fscked.Load(), c.killed.Load(), c.unharmed.Load(), c.splits.Load(), c.moves.Load(),
+		c.merges.Load(), c.memory)
 }
 
 // get asks until a server answers: regions may be on their way. ok is false if it never does.
@@ -107,7 +111,8 @@ func (l *life) atRest(when string) {
 		}
 	}
 	for from := int64(lifeStart); from < lifeStart+stillHours*apart; from += stillPanel * apart {
-		l.alike(when, fmt.Sprintf("/api/query?start=%d&end=%d&m=sum:10m-sum:%s", from, from+stillPanel*apart-1, lifeStill))
+		l.alike(when, fmt.Sprintf("/api/query?start=%d&end=%d&m=sum:10m-sum:%s",
+			from, from+stillPanel*apart-1, lifeStill))
 	}
 }
 
@@ -158,7 +163,8 @@ func (l *life) asOpenTSDB(when, path string) {
 			return err
 		}
 		ours, _ := l.get(l.plain.URL + path)
-		report, _, err := compare.WithReference(compare.Answer{Status: theirs.Status, Body: theirs.Body}, compare.Answer{Status: ours.Status, Body: ours.Body})
+		report, _, err := compare.WithReference(compare.Answer{Status: theirs.Status, Body: theirs.Body},
+			compare.Answer{Status: ours.Status, Body: ours.Body})
 		if err == nil && (theirs.Status != 200 || !report.Equal()) {
 			l.counts.tsdDiffers.Add(1)
 			err = fmt.Errorf("status %d, %v", theirs.Status, report)

@@ -23,11 +23,16 @@ import (
 // jobs are what runs until stop ends: each a job after another, of which some are killed.
 func (l *life) jobs(stop context.Context) []func() {
 	sealed := l.sealed()
-	rollup := []string{"rollup", "-margin", "2s", strconv.Itoa(lifeStart), strconv.Itoa(lifeStart + rollDays*86400 - 1), lifeRoll}
+	rollup := []string{
+		"rollup", "-margin", "2s", strconv.Itoa(lifeStart), strconv.Itoa(lifeStart + rollDays*86400 - 1),
+		lifeRoll,
+	}
 	return []func(){
 		// The other rows are for the pushdown server, and for jobs that are killed.
 		l.again(stop, 1, func(rng *rand.Rand) { l.compactByHand(append(sealed[:2:2], lifeOver, lifeStill), "2s") }),
-		l.again(stop, 2, func(rng *rand.Rand) { l.killed(rng, append([]string{"compact", "-margin", "2s"}, sealed...)...) }),
+		l.again(stop, 2, func(rng *rand.Rand) {
+			l.killed(rng, append([]string{"compact", "-margin", "2s"}, sealed...)...)
+		}),
 		l.again(stop, 3, func(rng *rand.Rand) {
 			if rng.IntN(3) == 0 {
 				l.killed(rng, "retention", "run")
@@ -65,7 +70,10 @@ func (l *life) again(stop context.Context, number uint64, job func(rng *rand.Ran
 
 // sealed are the times and metrics of all rows that are over but those of lifePast.
 func (l *life) sealed() []string {
-	return []string{strconv.Itoa(lifeStart), strconv.Itoa(lifeStart + stillHours*apart - 1), lifeOver, lifeLate, lifeGone, lifeRoll, lifeStill}
+	return []string{
+		strconv.Itoa(lifeStart), strconv.Itoa(lifeStart + stillHours*apart - 1), lifeOver, lifeLate, lifeGone,
+		lifeRoll, lifeStill,
+	}
 }
 
 // command runs the gateway's program, which must end with one of the statuses 0 to most.
@@ -83,15 +91,17 @@ func (l *life) command(env map[string]string, most int, args ...string) (out str
 func (l *life) kill(rng *rand.Rand, env map[string]string, args ...string) {
 	brief, cancel := context.WithTimeout(l.ctx, time.Duration(100+rng.IntN(1500))*time.Millisecond)
 	defer cancel()
-	if _, _, err := e2e.Run(brief, gatewayProgram, e2e.ProgramOptions{Env: env, Dir: l.TempDir(), Args: args}); err != nil {
+	if _, _, err := e2e.Run(brief, gatewayProgram,
+		e2e.ProgramOptions{Env: env, Dir: l.TempDir(), Args: args}); err != nil {
 		l.counts.killed.Add(1)
 	} else {
 		l.counts.unharmed.Add(1)
 	}
 }
 
-// killed runs a command with leases of its own, so that it works beside another one on the same rows, and kills it. Leases
-// are no part of what keeps points, and nobody waits for those of the dead.
+// killed runs a command with leases of its own, so that it works beside another one on the same
+// rows, and kills it. Leases are no part of what keeps points, and nobody waits for those of the
+// dead.
 func (l *life) killed(rng *rand.Rand, args ...string) {
 	env := l.env("DOWNPOUR_RETENTION", l.rules)
 	env["DOWNPOUR_TABLE_STATE"] = fmt.Sprintf("%s-%s%d", l.state, args[0], rng.Uint32())
@@ -131,7 +141,9 @@ func (l *life) rollEnv() map[string]string { return l.env("DOWNPOUR_ROLLUPS", "a
 // fsck repairs what it takes for damage: points that are there in two forms. It ends with 1 if it has left some,
 // because of what others wrote meanwhile.
 func (l *life) fsck(rng *rand.Rand) {
-	if _, ok := l.command(l.env(), 1, "fsck", "--fix-all", "--last-write-wins", "--compact", strconv.Itoa(lifeStart), strconv.Itoa(lifeStart+lifeHours*encoding.RowSeconds-1), "sum", lifeOver); ok {
+	_, ok := l.command(l.env(), 1, "fsck", "--fix-all", "--last-write-wins", "--compact", strconv.Itoa(lifeStart),
+		strconv.Itoa(lifeStart+lifeHours*encoding.RowSeconds-1), "sum", lifeOver)
+	if ok {
 		l.counts.fscked.Add(1)
 	}
 }
@@ -166,7 +178,12 @@ func (l *life) killServer(anew bool) {
 // forgetDone deletes what is kept of hours that are compacted.
 func (l *life) forgetDone() {
 	var rows []store.Mutation
-	for row, err := range store.Rows(l.ctx, l.store, store.Scan{Table: l.state, Family: "s", Start: []byte("lease/compact/"), Stop: []byte("lease/compact0")}) {
+	for row, err := range store.Rows(l.ctx, l.store, store.Scan{
+		Table:  l.state,
+		Family: "s",
+		Start:  []byte("lease/compact/"),
+		Stop:   []byte("lease/compact0"),
+	}) {
 		if err != nil {
 			l.wrong("reading leases: %v", err)
 			return
@@ -261,19 +278,22 @@ func (l *life) changeRegions(rng *rand.Rand) {
 		if admin.Split(l.ctx, table, rowPrefix(metric, lifeStart+rng.Int64N(goneHours)*apart)) == nil {
 			l.counts.splits.Add(1)
 		}
-	case n < 4 && l.merges && table == l.tables.Data && len(regions) > 8 && i > 0 && !l.isStill(r) && !l.isStill(regions[i-1]):
+	case n < 4 && l.merges && table == l.tables.Data && len(regions) > 8 && i > 0 && !l.isStill(r) &&
+		!l.isStill(regions[i-1]):
 		if admin.Merge(l.ctx, table, regions[i-1].EncodedName, r.EncodedName) == nil {
 			l.counts.merges.Add(1)
 		}
 	case n < 6:
 		for s := range hbase(l.T).Len() {
-			if to := hbase(l.T).RegionServerAddr(s); to != r.Server && admin.Move(l.ctx, table, r.EncodedName, to) == nil {
+			to := hbase(l.T).RegionServerAddr(s)
+			if to != r.Server && admin.Move(l.ctx, table, r.EncodedName, to) == nil {
 				l.counts.moves.Add(1)
 				break
 			}
 		}
 	default:
-		_, _ = admin.Region(l.ctx, table, []string{"flush", "flush", "minor compaction", "major compaction"}[rng.IntN(4)], r.EncodedName)
+		_, _ = admin.Region(l.ctx, table,
+			[]string{"flush", "flush", "minor compaction", "major compaction"}[rng.IntN(4)], r.EncodedName)
 	}
 }
 
@@ -281,8 +301,8 @@ func (l *life) isStill(r e2e.Region) bool {
 	return bytes.HasPrefix(r.Start, rowPrefix(lifeStill, 0)[:3])
 }
 
-// end ends all jobs' work once nobody writes, compares everything again, also after a major compaction, and checks that all
-// has happened that should have.
+// end ends all jobs' work once nobody writes, compares everything again, also after a major
+// compaction, and checks that all has happened that should have.
 func (l *life) end() {
 	l.stopLiving() // the proof exact is for regions at rest
 	deleted := int64(1)
@@ -299,7 +319,8 @@ func (l *life) end() {
 	l.compactByHand(past, "0s")
 	l.Logf("%d points were past", l.model.expired())
 	rollup := func(context.Context) error {
-		out, _ := l.command(l.rollEnv(), 0, "rollup", "-margin", "0s", strconv.Itoa(lifeStart), strconv.Itoa(lifeStart+rollDays*86400-1), lifeRoll)
+		out, _ := l.command(l.rollEnv(), 0, "rollup", "-margin", "0s", strconv.Itoa(lifeStart),
+			strconv.Itoa(lifeStart+rollDays*86400-1), lifeRoll)
 		if said, ok := l.readsRollups(); !ok {
 			return fmt.Errorf("rollups are not read after %s: %s", out, said)
 		}
@@ -329,9 +350,12 @@ func (l *life) end() {
 		l.Errorf("seed %d: %d merges", l.seed, n)
 	}
 	maps.Copy(done, map[string]int64{
-		"rows compacted by hand": l.counts.compacted.Load(), "cells deleted by OpenTSDB's compaction": deleted,
-		"rows deleted by retention": l.counts.retained.Load(), "deletions": l.counts.deletes.Load(),
-		"answers from memory by exact": int64(l.counts.memory["exact"]), "answers from memory by timestamps": int64(l.counts.memory["timestamps"]),
+		"rows compacted by hand":                 l.counts.compacted.Load(),
+		"cells deleted by OpenTSDB's compaction": deleted,
+		"rows deleted by retention":              l.counts.retained.Load(),
+		"deletions":                              l.counts.deletes.Load(),
+		"answers from memory by exact":           int64(l.counts.memory["exact"]),
+		"answers from memory by timestamps":      int64(l.counts.memory["timestamps"]),
 	})
 	for what, n := range done {
 		if n == 0 {
@@ -364,7 +388,8 @@ func (l *life) oneCell() {
 		rows, single := 0, 0
 		for row, n := range cells {
 			// One row is written to all the time.
-			if strings.HasPrefix(row, string(rowPrefix(metric, 0)[:3])) && !strings.HasPrefix(row, string(rowPrefix(lifeStill, lifeStart-7200))) {
+			if strings.HasPrefix(row, string(rowPrefix(metric, 0)[:3])) &&
+				!strings.HasPrefix(row, string(rowPrefix(lifeStill, lifeStart-7200))) {
 				rows++
 				if n == 1 {
 					single++

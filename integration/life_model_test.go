@@ -197,11 +197,15 @@ func (m *model) differences(metric string, before map[pointID]int, answered map[
 		}
 		switch {
 		case !ok:
-			found = append(found, fmt.Sprintf("%v is lost: want one of %v, states %v, the last by %s, acknowledged %v ago", id, may, c.states, c.by, time.Since(c.at).Round(time.Millisecond)))
+			found = append(found,
+				fmt.Sprintf("%v is lost: want one of %v, states %v, the last by %s, acknowledged %v ago",
+					id, may, c.states, c.by, time.Since(c.at).Round(time.Millisecond)))
 		case !slices.Contains(c.states, got):
 			found = append(found, fmt.Sprintf("%v is %v, which nobody has written: want one of %v", id, got, may))
 		default:
-			found = append(found, fmt.Sprintf("%v is %v, which is old: want one of %v, the last by %s, acknowledged %v ago", id, got, may, c.by, time.Since(c.at).Round(time.Millisecond)))
+			found = append(found,
+				fmt.Sprintf("%v is %v, which is old: want one of %v, the last by %s, acknowledged %v ago",
+					id, got, may, c.by, time.Since(c.at).Round(time.Millisecond)))
 		}
 	}
 	for id := range maps.Keys(answered) {

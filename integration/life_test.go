@@ -47,7 +47,8 @@ import (
 //   - OpenTSDB's row compaction does not count points of two cells with one timestamp, so none is
 //     written again within 5 ms.
 //
-// All servers of this test have one clock. Clocks that differ are drawn by TestOrders_clocks of pushdown/compaction, on a fake HBase.
+// All servers of this test have one clock. Clocks that differ are drawn by TestOrders_clocks of
+// pushdown/compaction, on a fake HBase.
 func TestLife(t *testing.T) {
 	lasts, rounds := 2*time.Minute, 6
 	if *soak {
@@ -157,7 +158,15 @@ func startLife(t *testing.T, ctx context.Context, seed uint64, merges bool) *lif
 	for i := range lifeMetrics[1:] {
 		splits = append(splits, []byte{0, 0, byte(i + 2)})
 	}
-	l := &life{T: t, ctx: ctx, seed: seed, l: layout{name: "plain"}, tables: createTables(t, splits...), model: newModel(), merges: merges}
+	l := &life{
+		T:      t,
+		ctx:    ctx,
+		seed:   seed,
+		l:      layout{name: "plain"},
+		tables: createTables(t, splits...),
+		model:  newModel(),
+		merges: merges,
+	}
 	l.counts.memory = map[string]int{}
 	l.now = time.Now().Unix() / encoding.RowSeconds * encoding.RowSeconds
 	l.state = l.tables.Data + "-state"
@@ -169,23 +178,31 @@ func startLife(t *testing.T, ctx context.Context, seed uint64, merges bool) *lif
 	l.rollups = writeFile(t, "rollups.json", differential.RollupConfig(l.tables.Data))
 	l.rules = writeFile(t, "rules.txt", fmt.Sprintf("^life\\.past$ %dh\n. keep\n", pastHours))
 
-	l.store = must[*storehbase.Store](t)(storehbase.Open(must[storehbase.Config](t)(storehbase.ParseAddress(hbase(t).Quorum()))))
+	l.store = must[*storehbase.Store](t)(
+		storehbase.Open(must[storehbase.Config](t)(storehbase.ParseAddress(hbase(t).Quorum()))),
+	)
 	t.Cleanup(func() { l.store.Close() })
 	l.startWriting()
 	gateway := func(more ...string) *e2e.Program {
-		return startGateway(t, e2e.ProgramOptions{Env: l.env(append(more, "DOWNPOUR_AUTO_METRICS", "true", "DOWNPOUR_ALLOW_DELETE", "true")...)})
+		return startGateway(t, e2e.ProgramOptions{
+			Env: l.env(append(more, "DOWNPOUR_AUTO_METRICS", "true", "DOWNPOUR_ALLOW_DELETE", "true")...),
+		})
 	}
 	auto := "auto:" + l.rollups
 	l.timestamps = gateway("DOWNPOUR_RESULT_CACHE_PROOF", "timestamps", "DOWNPOUR_ROLLUPS", auto)
 	l.exact = gateway("DOWNPOUR_PUT_CELLS", "multi", "DOWNPOUR_ROLLUPS", auto)
-	a := must[e2e.Answer](t)(e2e.Post(ctx, l.timestamps.URL+"/api/uid/assign", map[string][]string{"metric": lifeMetrics}))
+	a := must[e2e.Answer](t)(
+		e2e.Post(ctx, l.timestamps.URL+"/api/uid/assign", map[string][]string{"metric": lifeMetrics}),
+	)
 	if a.Status != 200 {
 		t.Fatalf("assign: %d %s", a.Status, a.Body)
 	}
 	l.putFirst()
 
 	// A server that finds no rows takes their hours for done.
-	l.server = must[*e2e.Program](t)(e2e.StartPushdown(ctx, e2e.ProgramOptions{Env: l.env("DOWNPOUR_COMPACT", "20", "DOWNPOUR_COMPACT_MARGIN", "2s", "DOWNPOUR_RESULT_CACHE", "off")}))
+	l.server = must[*e2e.Program](t)(e2e.StartPushdown(ctx, e2e.ProgramOptions{
+		Env: l.env("DOWNPOUR_COMPACT", "20", "DOWNPOUR_COMPACT_MARGIN", "2s", "DOWNPOUR_RESULT_CACHE", "off"),
+	}))
 	closeAtEnd(t, l.server)
 	l.plain = gateway("DOWNPOUR_RESULT_CACHE", "off", "DOWNPOUR_PUSHDOWN", l.server.Addr)
 	// It compacts rows from its start on, so names that are not there yet cannot hinder it.
@@ -254,7 +271,12 @@ func (l *life) putFirst() {
 // putStill writes rows of one cell that are as old as the proof timestamps asks for, and flushes
 // them. Another row of their region is written to as long as the test runs.
 func (l *life) putStill() {
-	put(l.ctx, l.T, l.timestamps.URL, []e2e.Point{{Metric: lifeStill, Timestamp: lifeStart - 7200, Value: json.RawMessage("1"), Tags: map[string]string{"host": lifeHost(0)}}})
+	put(l.ctx, l.T, l.timestamps.URL, []e2e.Point{{
+		Metric:    lifeStill,
+		Timestamp: lifeStart - 7200,
+		Value:     json.RawMessage("1"),
+		Tags:      map[string]string{"host": lifeHost(0)},
+	}})
 	var template []byte
 	for _, c := range must[[]e2e.Cell](l.T)(hbase(l.T).Admin.Scan(l.ctx, l.tables.Data)) {
 		if bytes.HasPrefix(c.Row, rowPrefix(lifeStill, lifeStart-7200)) {
@@ -266,8 +288,14 @@ func (l *life) putStill() {
 	for h := range int64(stillHours) {
 		at := lifeStart + h*apart
 		l.model.set(pointID{lifeStill, lifeHost(0), at}, firstValue)
-		cells = append(cells, store.Mutation{Kind: store.Put, Row: rowAt(template, at), Family: encoding.FamilyData, Qualifier: qualifierAt(0),
-			Value: binary.BigEndian.AppendUint64(nil, firstValue), Timestamp: time.Now().Add(-time.Hour).UnixMilli()})
+		cells = append(cells, store.Mutation{
+			Kind:      store.Put,
+			Row:       rowAt(template, at),
+			Family:    encoding.FamilyData,
+			Qualifier: qualifierAt(0),
+			Value:     binary.BigEndian.AppendUint64(nil, firstValue),
+			Timestamp: time.Now().Add(-time.Hour).UnixMilli(),
+		})
 	}
 	if err := l.store.Apply(l.ctx, l.tables.Data, cells); err != nil {
 		l.Fatal(err)
@@ -280,8 +308,10 @@ func (l *life) putStill() {
 	var writer sync.WaitGroup
 	writer.Go(func() {
 		for n := uint64(0); pause(writing, 5*time.Millisecond); n++ {
-			_ = l.store.Apply(writing, l.tables.Data, []store.Mutation{{Kind: store.Put, Row: rowAt(template, lifeStart-7200), Family: encoding.FamilyData,
-				Qualifier: qualifierAt(1), Value: binary.BigEndian.AppendUint64(nil, n)}})
+			_ = l.store.Apply(writing, l.tables.Data, []store.Mutation{
+				{Kind: store.Put, Row: rowAt(template, lifeStart-7200), Family: encoding.FamilyData,
+					Qualifier: qualifierAt(1), Value: binary.BigEndian.AppendUint64(nil, n)},
+			})
 		}
 	})
 	l.stopLiving = func() { stop(); writer.Wait() }
@@ -314,7 +344,10 @@ func (l *life) query(metric, m string) string {
 }
 
 // lifeQueries are the queries of each metric. The first three are asked of OpenTSDB, too.
-var lifeQueries = []string{"none:%s", "sum:5m-avg:%s", "max:10m-max:%s%%7Bhost=*%%7D", "sum:%s", "sum:rate:%s", "sum:1h-sum:%s", "max:1d-max:%s%%7Bhost=*%%7D", "avg:2h-min:%s", "sum:1h-count:%s"}
+var lifeQueries = []string{
+	"none:%s", "sum:5m-avg:%s", "max:10m-max:%s%%7Bhost=*%%7D", "sum:%s", "sum:rate:%s", "sum:1h-sum:%s",
+	"max:1d-max:%s%%7Bhost=*%%7D", "avg:2h-min:%s", "sum:1h-count:%s",
+}
 
 // gateways are the three that are asked, by what they remember.
 func (l *life) gateways() map[string]*e2e.Program {

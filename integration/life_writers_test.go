@@ -59,7 +59,8 @@ func (l *life) writeAndAsk(d time.Duration) {
 		for n := 0; pause(reading, 50*time.Millisecond); n++ {
 			// A TSD may never answer what it began to read while a region split.
 			ctx, cancel := context.WithTimeout(reading, hangs)
-			if _, err := e2e.Get(ctx, l.compacting.URL+l.query([]string{lifeLate, lifeNow}[n%2], "none:%s")); err != nil {
+			_, err := e2e.Get(ctx, l.compacting.URL+l.query([]string{lifeLate, lifeNow}[n%2], "none:%s"))
+			if err != nil {
 				l.counts.tsdDiffers.Add(1)
 			}
 			cancel()

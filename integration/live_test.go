@@ -54,15 +54,25 @@ type liveNews struct {
 func subscribeLive(t *testing.T, ours *e2e.Program, query string, urls ...string) *liveSocket {
 	t.Helper()
 	address := "ws" + strings.TrimPrefix(ours.URL, "http")
-	conn, _, err := (&websocket.Dialer{Subprotocols: []string{"downpour.v1"}}).Dial(strings.TrimSuffix(address, "/")+"/api/ws", nil)
+	conn, _, err := (&websocket.Dialer{Subprotocols: []string{"downpour.v1"}}).Dial(
+		strings.TrimSuffix(address, "/")+"/api/ws", nil,
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	if err := conn.WriteMessage(websocket.TextMessage, []byte(`{"type":"subscribe","id":"a","query":`+query+`}`)); err != nil {
+	if err := conn.WriteMessage(websocket.TextMessage,
+		[]byte(`{"type":"subscribe","id":"a","query":`+query+`}`)); err != nil {
 		t.Fatal(err)
 	}
-	s := &liveSocket{t: t, query: query, urls: urls, news: make(chan liveNews, 1000), groups: map[int]*liveGroup{}, counts: map[string]int{}}
+	s := &liveSocket{
+		t:      t,
+		query:  query,
+		urls:   urls,
+		news:   make(chan liveNews, 1000),
+		groups: map[int]*liveGroup{},
+		counts: map[string]int{},
+	}
 	go func() {
 		for {
 			var n liveNews
@@ -194,7 +204,12 @@ func TestLive_openTSDBWrites(t *testing.T) {
 			ours := l.gateway(t, tables, nil)
 			now := time.Now().Unix()
 			at := func(ago int64, value, host string, more ...string) e2e.Point {
-				p := e2e.Point{Metric: "live.m", Timestamp: now - ago, Value: []byte(value), Tags: map[string]string{"host": host}}
+				p := e2e.Point{
+					Metric:    "live.m",
+					Timestamp: now - ago,
+					Value:     []byte(value),
+					Tags:      map[string]string{"host": host},
+				}
 				for i := 0; i < len(more); i += 2 {
 					p.Tags[more[i]] = more[i+1]
 				}
@@ -202,13 +217,16 @@ func TestLive_openTSDBWrites(t *testing.T) {
 			}
 			var first []e2e.Point
 			for ago := int64(9_000); ago > 60; ago -= 30 {
-				first = append(first, at(ago, fmt.Sprint(ago%17), "a"), at(ago+7, fmt.Sprintf("%d.25", ago%13), "b", "dc", "x"))
+				first = append(first, at(ago, fmt.Sprint(ago%17), "a"),
+					at(ago+7, fmt.Sprintf("%d.25", ago%13), "b", "dc", "x"))
 			}
 			putOneByOne(ctx, t, tsd.URL, first[:2])
 			put(ctx, t, tsd.URL, first)
 			query := `{"start":"3h-ago","queries":[{"metric":"live.m","aggregator":"sum","downsample":"1m-avg"},
-				{"metric":"live.m","aggregator":"avg","tags":{"host":"*"}},{"metric":"live.m","aggregator":"max","rate":true},
-				{"metric":"live.m","aggregator":"sum","downsample":"7m-max"},{"metric":"live.m","aggregator":"zimsum"}]}`
+				{"metric":"live.m","aggregator":"avg","tags":{"host":"*"}},` +
+				`{"metric":"live.m","aggregator":"max","rate":true},
+				{"metric":"live.m","aggregator":"sum","downsample":"7m-max"},` +
+				`{"metric":"live.m","aggregator":"zimsum"}]}`
 			s := subscribeLive(t, ours, query, ours.URL, tsd.URL)
 			s.settle(ctx, "snapshot")
 			ms := at(0, "5", "a")

@@ -32,7 +32,12 @@ func TestMadeRollups(t *testing.T) {
 		t.Fatal(err)
 	}
 	closeAtEnd(t, tsd)
-	env := map[string]string{"DOWNPOUR_ROLLUPS": "auto:" + rollups, "DOWNPOUR_TABLE_STATE": tables.Data + "-state", "DOWNPOUR_FIX_DUPLICATES": "true", "DOWNPOUR_ROLLUP_RATE": "off"}
+	env := map[string]string{
+		"DOWNPOUR_ROLLUPS":        "auto:" + rollups,
+		"DOWNPOUR_TABLE_STATE":    tables.Data + "-state",
+		"DOWNPOUR_FIX_DUPLICATES": "true",
+		"DOWNPOUR_ROLLUP_RATE":    "off",
+	}
 	m := &made{T: t, l: l, tables: tables, env: env, tsd: tsd.URL, ours: l.gateway(t, tables, env).URL}
 
 	points := madePoints()
@@ -73,7 +78,11 @@ func TestMadeRollups_background(t *testing.T) {
 	ctx := within(t, 5*time.Minute)
 	l := layout{name: "salted", saltWidth: 1, saltBuckets: 4}
 	tables, rollups := rollupTables(ctx, t)
-	env := map[string]string{"DOWNPOUR_ROLLUPS": "auto:" + rollups, "DOWNPOUR_TABLE_STATE": tables.Data + "-state", "DOWNPOUR_ROLLUP_RATE": "off"}
+	env := map[string]string{
+		"DOWNPOUR_ROLLUPS":     "auto:" + rollups,
+		"DOWNPOUR_TABLE_STATE": tables.Data + "-state",
+		"DOWNPOUR_ROLLUP_RATE": "off",
+	}
 	m := &made{T: t, l: l, tables: tables, env: env, ours: l.gateway(t, tables, env).URL}
 	if err := e2e.Put(ctx, m.ours, madePoints()); err != nil {
 		t.Fatal(err)
@@ -120,7 +129,12 @@ func madePoints() (points []e2e.Point) {
 			if series%2 == 1 {
 				value = json.RawMessage(fmt.Sprintf("%d.5", at%613))
 			}
-			points = append(points, e2e.Point{Metric: "made.cpu", Timestamp: at + int64(series), Value: value, Tags: map[string]string{"host": fmt.Sprintf("h%d", series)}})
+			points = append(points, e2e.Point{
+				Metric:    "made.cpu",
+				Timestamp: at + int64(series),
+				Value:     value,
+				Tags:      map[string]string{"host": fmt.Sprintf("h%d", series)},
+			})
 		}
 	}
 	return points
@@ -136,7 +150,9 @@ type made struct {
 }
 
 func (m *made) put(ctx context.Context, url string, at int64) error {
-	return e2e.Put(ctx, url, []e2e.Point{{Metric: "made.cpu", Timestamp: at, Value: json.RawMessage("5000"), Tags: map[string]string{"host": "h0"}}})
+	return e2e.Put(ctx, url, []e2e.Point{
+		{Metric: "made.cpu", Timestamp: at, Value: json.RawMessage("5000"), Tags: map[string]string{"host": "h0"}},
+	})
 }
 
 // roll runs the command.
@@ -152,8 +168,12 @@ func (m *made) rollup(ctx context.Context, flags ...string) string {
 	for k, v := range m.env {
 		env[k] = v
 	}
-	status, out, err := e2e.Run(ctx, "./gateway/cmd/gateway", e2e.ProgramOptions{Env: env, Dir: m.TempDir(), Args: append([]string{
-		"rollup", fmt.Sprint(madeStart), fmt.Sprint(madeStart + 3*86400 - 1), "made.cpu"}, flags...)})
+	status, out, err := e2e.Run(ctx, "./gateway/cmd/gateway", e2e.ProgramOptions{
+		Env: env,
+		Dir: m.TempDir(),
+		Args: append([]string{
+			"rollup", fmt.Sprint(madeStart), fmt.Sprint(madeStart + 3*86400 - 1), "made.cpu"}, flags...),
+	})
 	if err != nil || status != 0 {
 		m.Fatal(status, err, out)
 	}
@@ -168,7 +188,10 @@ func madeQuery(sub string) string {
 // want checks that the gateway's answers are those of raw rows, and whether rollups are read.
 func (m *made) want(ctx context.Context, what string, rolled bool) {
 	m.Helper()
-	for _, sub := range []string{"sum:1h-sum%s:made.cpu", "max:1d-max%s:made.cpu%%7Bhost=*%%7D", "avg:rate:2h-min%s:made.cpu", "sum:1h-count-zero%s:made.cpu"} {
+	for _, sub := range []string{
+		"sum:1h-sum%s:made.cpu", "max:1d-max%s:made.cpu%%7Bhost=*%%7D", "avg:rate:2h-min%s:made.cpu",
+		"sum:1h-count-zero%s:made.cpu",
+	} {
 		q := madeQuery(fmt.Sprintf(sub, ""))
 		got := must[e2e.Answer](m.T)(e2e.Get(ctx, m.ours+q))
 		raw := must[e2e.Answer](m.T)(e2e.Get(ctx, m.ours+madeQuery(fmt.Sprintf(sub, ":rollup_raw"))))
@@ -185,10 +208,14 @@ func (m *made) want(ctx context.Context, what string, rolled bool) {
 // asOpenTSDB checks that OpenTSDB answers from the rollups as from raw rows.
 func (m *made) asOpenTSDB(ctx context.Context) {
 	m.Helper()
-	for _, sub := range []string{"sum:1h-sum%s:made.cpu%%7Bhost=*%%7D", "max:1h-max%s:made.cpu%%7Bhost=*%%7D", "min:1d-min%s:made.cpu", "sum:10m-count%s:made.cpu%%7Bhost=h1%%7D"} {
+	for _, sub := range []string{
+		"sum:1h-sum%s:made.cpu%%7Bhost=*%%7D", "max:1h-max%s:made.cpu%%7Bhost=*%%7D", "min:1d-min%s:made.cpu",
+		"sum:10m-count%s:made.cpu%%7Bhost=h1%%7D",
+	} {
 		got := must[e2e.Answer](m.T)(e2e.Get(ctx, m.tsd+madeQuery(fmt.Sprintf(sub, ""))))
 		raw := must[e2e.Answer](m.T)(e2e.Get(ctx, m.tsd+madeQuery(fmt.Sprintf(sub, ":rollup_raw"))))
-		r, err := compare.Comparer{}.Answers(compare.Answer{Status: raw.Status, Body: raw.Body}, compare.Answer{Status: got.Status, Body: got.Body})
+		r, err := compare.Comparer{}.Answers(compare.Answer{Status: raw.Status, Body: raw.Body},
+			compare.Answer{Status: got.Status, Body: got.Body})
 		if err != nil || !r.Equal() || len(got.Body) < 100 {
 			m.Errorf("OpenTSDB, %s: %v, %v: %.300s", sub, err, r, got.Body)
 		}

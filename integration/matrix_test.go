@@ -25,7 +25,8 @@ import (
 	store "downpour/pushdown/store/hbase"
 )
 
-var matrixFlag = flag.Bool("matrix", false, "TestMatrix: every version of HBase, protection and way to find servers, and write the table of pushdown/docs/hbase.md")
+var matrixFlag = flag.Bool("matrix", false, "TestMatrix: every version of HBase, "+
+	"protection and way to find servers, and write the table of pushdown/docs/hbase.md")
 
 // kind is a way to set a cluster up. Its protections are tried one after the other.
 type kind struct {
@@ -38,10 +39,21 @@ type kind struct {
 
 var kinds = []kind{
 	{name: "simple", protections: []string{"simple"}},
-	{name: "Kerberos", kdc: true, protections: []string{"Kerberos, authentication", "Kerberos, integrity", "Kerberos, privacy"}},
+	{
+		name:        "Kerberos",
+		kdc:         true,
+		protections: []string{"Kerberos, authentication", "Kerberos, integrity", "Kerberos, privacy"},
+	},
 	{name: "TLS", tls: true, since: "2.6", protections: []string{"TLS"}},
 	{name: "mutual TLS", tls: true, mutual: true, since: "2.6", protections: []string{"mutual TLS"}},
-	{name: "mutual TLS with Kerberos", kdc: true, tls: true, mutual: true, since: "2.6", protections: []string{"mutual TLS and Kerberos, privacy"}},
+	{
+		name:        "mutual TLS with Kerberos",
+		kdc:         true,
+		tls:         true,
+		mutual:      true,
+		since:       "2.6",
+		protections: []string{"mutual TLS and Kerberos, privacy"},
+	},
 }
 
 // ways are the forms of DOWNPOUR_STORE.
@@ -117,7 +129,13 @@ func (k kind) start(t *testing.T, version string) *arena {
 	t.Helper()
 	ctx := within(t, patience)
 	a := &arena{kind: k}
-	o := e2e.HBaseOptions{Version: version, RegionServers: 2, RegionServerMiB: 384, SessionTimeout: 4 * time.Second, QuickStart: true}
+	o := e2e.HBaseOptions{
+		Version:         version,
+		RegionServers:   2,
+		RegionServerMiB: 384,
+		SessionTimeout:  4 * time.Second,
+		QuickStart:      true,
+	}
 	if k.kdc {
 		a.kdc = must[*e2e.KDC](t)(e2e.StartKDC(ctx))
 		closeAtEnd(t, a.kdc)
@@ -174,7 +192,11 @@ func (a *arena) try(t *testing.T, version, prefix string, env map[string]string)
 	p := must[*e2e.Program](t)(e2e.StartPushdown(ctx, e2e.ProgramOptions{Env: env}))
 	closeAtEnd(t, p)
 	ofGateway := maps.Clone(env)
-	maps.Copy(ofGateway, map[string]string{"DOWNPOUR_PUSHDOWN": p.Addr, "DOWNPOUR_AUTO_METRICS": "true", "DOWNPOUR_RESULT_CACHE": "off"})
+	maps.Copy(ofGateway, map[string]string{
+		"DOWNPOUR_PUSHDOWN":     p.Addr,
+		"DOWNPOUR_AUTO_METRICS": "true",
+		"DOWNPOUR_RESULT_CACHE": "off",
+	})
 	g := startGateway(t, e2e.ProgramOptions{Env: ofGateway})
 
 	r := must[*conformance.Data](t)(conformance.Load("seed1"))
@@ -183,10 +205,13 @@ func (a *arena) try(t *testing.T, version, prefix string, env map[string]string)
 	}
 	now := time.Now().Unix()
 	livePoint := func(ago int64) []e2e.Point {
-		return []e2e.Point{{Metric: "live.m", Timestamp: now - ago, Value: fmt.Append(nil, ago), Tags: map[string]string{"host": "a"}}}
+		return []e2e.Point{
+			{Metric: "live.m", Timestamp: now - ago, Value: fmt.Append(nil, ago), Tags: map[string]string{"host": "a"}},
+		}
 	}
 	put(ctx, t, g.URL, livePoint(100))
-	live := subscribeLive(t, g, `{"start":"1h-ago","queries":[{"metric":"live.m","aggregator":"sum","downsample":"1s-sum"}]}`, g.URL)
+	live := subscribeLive(t, g,
+		`{"start":"1h-ago","queries":[{"metric":"live.m","aggregator":"sum","downsample":"1s-sum"}]}`, g.URL)
 	settle := func(ago int64, what string) {
 		t.Helper()
 		put(ctx, t, g.URL, livePoint(ago))
@@ -238,7 +263,8 @@ func gatewayCommand(ctx context.Context, t *testing.T, env map[string]string, ar
 	return status, out
 }
 
-// compactRecorded compacts the rows of the recorded points. HBase before 2.4 lacks what that needs: the command says so.
+// compactRecorded compacts the rows of the recorded points. HBase before 2.4 lacks what that needs:
+// the command says so.
 func compactRecorded(ctx context.Context, t *testing.T, version string, env map[string]string, r *conformance.Data) {
 	t.Helper()
 	args := []string{"compact", "-margin", "0s", "1990/01/01-00:00:00", "2030/01/01-00:00:00"}
@@ -257,7 +283,8 @@ func compactRecorded(ctx context.Context, t *testing.T, version string, env map[
 // assignRecorded gives the names their UIDs in the recorded order.
 func assignRecorded(ctx context.Context, g *e2e.Program, r *conformance.Data) error {
 	for _, a := range r.Assign {
-		answer, err := e2e.Post(ctx, g.URL+"/api/uid/assign", map[string][]string{strings.TrimSuffix(a[0], "s"): {a[1]}})
+		answer, err := e2e.Post(ctx,
+			g.URL+"/api/uid/assign", map[string][]string{strings.TrimSuffix(a[0], "s"): {a[1]}})
 		if err == nil && answer.Status != 200 {
 			err = fmt.Errorf("assign %v: status %d: %s", a, answer.Status, answer.Body)
 		}
@@ -286,8 +313,11 @@ func putRecorded(ctx context.Context, g *e2e.Program, r *conformance.Data) error
 // reached or its time is over, is asked again; any other answer must be the recorded one.
 func mustBeRecorded(ctx context.Context, t *testing.T, g *e2e.Program, r *conformance.Data, when string) {
 	t.Helper()
-	c := compare.Comparer{MessageStart: true, Permits: []compare.Permit{{Path: compare.Path{"error", "details"}, Kinds: []compare.Kind{compare.Extra},
-		Reason: "of errors only code and message were recorded"}}}
+	c := compare.Comparer{
+		MessageStart: true,
+		Permits: []compare.Permit{{Path: compare.Path{"error", "details"}, Kinds: []compare.Kind{compare.Extra},
+			Reason: "of errors only code and message were recorded"}},
+	}
 	began, refused := time.Now(), 0
 	for _, q := range r.Queries {
 		err := e2e.Until(ctx, 200*time.Millisecond, func(ctx context.Context) error {
@@ -299,7 +329,8 @@ func mustBeRecorded(ctx context.Context, t *testing.T, g *e2e.Program, r *confor
 				refused++
 				return fmt.Errorf("refused: %d %.300s", a.Status, a.Body)
 			}
-			report, err := c.Answers(compare.Answer{Status: q.Status, Body: q.Response}, compare.Answer{Status: a.Status, Body: a.Body})
+			report, err := c.Answers(compare.Answer{Status: q.Status, Body: q.Response},
+				compare.Answer{Status: a.Status, Body: a.Body})
 			if err != nil || !report.Equal() {
 				t.Errorf("%s: %s %s: error %v, %v", when, q.Path, q.Request, err, report)
 			}
@@ -309,7 +340,8 @@ func mustBeRecorded(ctx context.Context, t *testing.T, g *e2e.Program, r *confor
 			t.Fatalf("%s: %v", when, err)
 		}
 	}
-	t.Logf("%s: %d recorded answers in %.1f s, %d refusals before", when, len(r.Queries), time.Since(began).Seconds(), refused)
+	t.Logf("%s: %d recorded answers in %.1f s, %d refusals before",
+		when, len(r.Queries), time.Since(began).Seconds(), refused)
 }
 
 // refusals has a server with mutual TLS refuse clients that cannot be it, and one without TLS
@@ -332,8 +364,14 @@ func (a *arena) refusals(t *testing.T) {
 	}{
 		{"as it should be", with(func(*certificates.Files) {}), ""},
 		{"no certificate", with(func(f *certificates.Files) { f.Cert, f.Key = "", "" }), asked},
-		{"another's certificate", with(func(f *certificates.Files) { f.Cert, f.Key = theirs.CertFile, theirs.KeyFile }), asked},
-		{"another authority", with(func(f *certificates.Files) { f.Roots = stranger.File }), "no authority in DOWNPOUR_HBASE_TLS has issued the server's certificate"},
+		{"another's certificate", with(func(f *certificates.Files) {
+			f.Cert = theirs.CertFile
+			f.Key = theirs.KeyFile
+		}), asked},
+		{
+			"another authority", with(func(f *certificates.Files) { f.Roots = stranger.File }),
+			"no authority in DOWNPOUR_HBASE_TLS has issued the server's certificate",
+		},
 		{"no TLS", nil, "DOWNPOUR_HBASE_TLS is off"},
 	} {
 		for _, cfg := range []store.Config{{Quorum: a.hbase.Quorum()}, {Nodes: []string{a.hbase.MasterAddr()}}} {
@@ -341,7 +379,9 @@ func (a *arena) refusals(t *testing.T) {
 			wantRefusal(ctx, t, tc.name, cfg, tc.want)
 		}
 	}
-	wantRefusal(ctx, t, "a server without TLS", store.Config{Quorum: hbase(t).Quorum(), Encryption: with(func(*certificates.Files) {})}, "the server speaks none")
+	wantRefusal(ctx, t, "a server without TLS",
+		store.Config{Quorum: hbase(t).Quorum(), Encryption: with(func(*certificates.Files) {})},
+		"the server speaks none")
 }
 
 // wantRefusal wants an error with a text, or none where the text is empty. A connection may
@@ -402,7 +442,8 @@ func writeMatrix(t *testing.T, versions []string, outcomes map[cell]string) {
 			fmt.Fprintf(&b, "| %s |", p)
 			for _, v := range versions {
 				for _, way := range ways {
-					fmt.Fprintf(&b, " %s |", cmp.Or(outcomes[cell{v, p, way}], had[[2]string{p, column(v, way)}], "not tried"))
+					fmt.Fprintf(&b, " %s |",
+						cmp.Or(outcomes[cell{v, p, way}], had[[2]string{p, column(v, way)}], "not tried"))
 				}
 			}
 			b.WriteString("\n")

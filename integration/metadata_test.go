@@ -64,7 +64,8 @@ var metadataCalls = []call{
 	{"GET", "/api/uid/uidmeta?uid=000001", ""},
 	{"GET", "/api/uid/uidmeta?uid=000001&type=nope", ""},
 	{"GET", "/api/uid/uidmeta?uid=0000FE&type=tagk", ""},
-	{"POST", "/api/uid/uidmeta", `{"uid":"000001","type":"metric","displayName":"Nice CPU","notes":"n","custom":{"owner":"ops","a":"1","bb":"2"}}`},
+	{"POST", "/api/uid/uidmeta", `{"uid":"000001","type":"metric","displayName":"Nice CPU","notes":"n",` +
+		`"custom":{"owner":"ops","a":"1","bb":"2"}}`},
 	{"POST", "/api/uid/uidmeta", `{"uid":"000001","type":"METRIC","description":"d"}`},
 	{"POST", "/api/uid/uidmeta", `{"uid":"000001","type":"metric"}`},
 	{"POST", "/api/uid/uidmeta", `{"uid":"000001","type":"metric","description":""}`},
@@ -90,7 +91,8 @@ var metadataCalls = []call{
 	{"GET", "/api/uid/tsmeta?m=sys.cpu.nice%7Bhost=web02%7D", ""},
 	{"GET", "/api/uid/tsmeta?m=sys.cpu.nice%7Bhost=web02", ""},
 	{"GET", "/api/uid/tsmeta?m=nope", ""},
-	{"POST", "/api/uid/tsmeta", `{"tsuid":"` + series1 + `","displayName":"D","units":"%","retention":30,"max":100,"min":-1.5,"custom":{"a":"b"}}`},
+	{"POST", "/api/uid/tsmeta", `{"tsuid":"` + series1 +
+		`","displayName":"D","units":"%","retention":30,"max":100,"min":-1.5,"custom":{"a":"b"}}`},
 	{"POST", "/api/uid/tsmeta", `{"tsuid":"` + series1 + `","dataType":"gauge"}`},
 	{"POST", "/api/uid/tsmeta", `{"tsuid":"` + series1 + `"}`},
 	{"PUT", "/api/uid/tsmeta", `{"tsuid":"` + series1 + `","notes":"n","max":1e10}`},
@@ -120,7 +122,10 @@ var metadataCalls = []call{
 	{"POST", "/api/search/lookup", `{"metric":"sys.cpu.nice"}`},
 	{"POST", "/api/search/lookup", `{"tags":[{"key":"host","value":"web02"}],"limit":1}`},
 	{"POST", "/api/search/lookup", `{"metric":"sys.cpu.nice","useMeta":false}`},
-	{"POST", "/api/search/lookup", `{"metric":"sys.cpu.nice","tags":[{"key":"host","value":"web02"}],"useMeta":false,"limit":3}`},
+	{
+		"POST", "/api/search/lookup",
+		`{"metric":"sys.cpu.nice","tags":[{"key":"host","value":"web02"}],"useMeta":false,"limit":3}`,
+	},
 	{"POST", "/api/search/lookup", `{"metric":"nope"}`},
 	{"GET", "/api/search/tsmeta?query=*", ""},
 	{"GET", "/api/search/tsmeta", ""},
@@ -128,8 +133,14 @@ var metadataCalls = []call{
 	{"GET", "/api/search", ""},
 	{"PUT", "/api/search/lookup", `{}`},
 
-	{"POST", "/api/annotation", `{"startTime":1356998401,"tsuid":"` + series1 + `","description":"d","custom":{"k":"v","a":"b"}}`},
-	{"POST", "/api/annotation", `{"startTime":1356998401,"tsuid":"` + series1 + `","notes":"merged","endTime":1356998500}`},
+	{
+		"POST", "/api/annotation",
+		`{"startTime":1356998401,"tsuid":"` + series1 + `","description":"d","custom":{"k":"v","a":"b"}}`,
+	},
+	{
+		"POST", "/api/annotation",
+		`{"startTime":1356998401,"tsuid":"` + series1 + `","notes":"merged","endTime":1356998500}`,
+	},
 	{"PUT", "/api/annotation", `{"startTime":1356998401,"tsuid":"` + series1 + `","notes":"put"}`},
 	{"POST", "/api/annotation", `{"startTime":1356998401,"tsuid":"` + series1 + `"}`},
 	{"POST", "/api/annotation", `{"startTime":1356998402,"tsuid":"` + series1 + `"}`},
@@ -150,7 +161,8 @@ var metadataCalls = []call{
 	{"GET", "/api/annotations?start_time=1356998300&end_time=1356998421", ""},
 	{"GET", "/api/annotations?start_time=1356998500&end_time=1356998300", ""},
 	{"GET", "/api/annotations", ""},
-	{"POST", "/api/annotation/bulk", `[{"startTime":1356998430,"description":"b1"},{"startTime":1356998431},{"startTime":1356998432,"tsuid":"` + series2 + `","notes":"b3"}]`},
+	{"POST", "/api/annotation/bulk", `[{"startTime":1356998430,"description":"b1"},{"startTime":1356998431},` +
+		`{"startTime":1356998432,"tsuid":"` + series2 + `","notes":"b3"}]`},
 	{"PUT", "/api/annotations/bulk", `[{"startTime":1356998430,"notes":"b1 put"}]`},
 	{"POST", "/api/annotation/bulk", `[{"description":"no start"}]`},
 	{"GET", "/api/annotation/bulk", ""},
@@ -159,9 +171,14 @@ var metadataCalls = []call{
 	{"GET", "/api/query?start=1356998480&end=1357002000&m=sum:sys.cpu.nice&global_annotations", ""},
 	{"GET", "/api/query?start=1356998400&end=1357002000&m=sum:sys.cpu.nice&global_annotations&no_annotations", ""},
 	{"GET", "/api/query?start=1357009200&end=1357012800&m=sum:sys.cpu.nice&global_annotations", ""},
-	{"POST", "/api/query", `{"start":1356998400,"end":1357002000,"globalAnnotations":true,"queries":[{"aggregator":"none","metric":"sys.cpu.nice"}]}`},
+	{"POST", "/api/query", `{"start":1356998400,"end":1357002000,"globalAnnotations":true,` +
+		`"queries":[{"aggregator":"none","metric":"sys.cpu.nice"}]}`},
 	{"DELETE", "/api/annotation/bulk", `{"startTime":"1356998400","endTime":"1356998429","global":true}`},
-	{"DELETE", "/api/annotation/bulk?start_time=1356998400&end_time=1357002000&tsuids=" + series2 + ",%20" + series1, ""},
+	{
+		"DELETE",
+		"/api/annotation/bulk?start_time=1356998400&end_time=1357002000&tsuids=" + series2 + ",%20" + series1,
+		"",
+	},
 	{"DELETE", "/api/annotation", `{"startTime":1356998432,"tsuid":"` + series2 + `"}`},
 	{"DELETE", "/api/annotation/bulk", `{"endTime":"1356998429","global":true}`},
 	{"DELETE", "/api/annotation/bulk", `{"startTime":"1356998400"}`},
@@ -182,31 +199,42 @@ var metadataCalls = []call{
 	{"GET", "/api/query/last?tsuids=000001", ""},
 	{"GET", "/api/query/last?tsuids=" + series1 + "&back_scan=x", ""},
 	{"GET", "/api/query/last?tsuids=" + series1 + "&back_scan=-1", ""},
-	{"POST", "/api/query/last", `{"queries":[{"metric":"now.metric","tags":{"host":"web01"}},{"tsuids":["` + series1 + `"]}],"resolveNames":true,"backScan":2}`},
+	{"POST", "/api/query/last", `{"queries":[{"metric":"now.metric","tags":{"host":"web01"}},{"tsuids":["` + series1 +
+		`"]}],"resolveNames":true,"backScan":2}`},
 	{"POST", "/api/query/last", `{"queries":[]}`},
 	{"POST", "/api/query/last", `{"queries":[{"tags":{"host":"web01"}}]}`},
 	{"PUT", "/api/query/last", ``},
 
 	{"DELETE", "/api/query?start=1357009200&end=1357012800&m=sum:sys.cpu.nice%7Bhost=web01%7D", ""},
 	{"GET", "/api/query?start=1356998400&end=1357012800&m=none:sys.cpu.nice&show_tsuids", ""},
-	{"GET", "/api/query?start=1356998460&end=1356998470&m=sum:sys.cpu.nice%7Bhost=wildcard(w*b01)%7D&method_override=delete", ""},
+	{"GET", "/api/query?start=1356998460&end=1356998470&m=sum:sys.cpu.nice%7Bhost=wildcard(w*b01)%7D" +
+		"&method_override=delete", ""},
 	{"GET", "/api/query?start=1356998400&end=1357012800&m=none:sys.cpu.nice&show_tsuids", ""},
-	{"POST", "/api/query", `{"start":1356998400,"end":1357012800,"delete":true,"queries":[{"aggregator":"sum","metric":"sys.cpu.nice"}]}`},
+	{
+		"POST", "/api/query",
+		`{"start":1356998400,"end":1357012800,"delete":true,"queries":[{"aggregator":"sum","metric":"sys.cpu.nice"}]}`,
+	},
 	{"GET", "/api/query?start=1356998400&end=1357012800&m=none:sys.cpu.nice&show_tsuids", ""},
 }
 
 // metadataPermits are differences that are allowed, because times of counters and of points that
 // are put now depend on the clock.
 var metadataPermits = append([]compare.Permit{
-	{Path: compare.Path{"**", "lastReceived"}, Kinds: []compare.Kind{compare.Value}, Reason: "the second in which the counter was written"},
+	{
+		Path:   compare.Path{"**", "lastReceived"},
+		Kinds:  []compare.Kind{compare.Value},
+		Reason: "the second in which the counter was written",
+	},
 	{Path: compare.Path{"endTime"}, Kinds: []compare.Kind{compare.Value}, Reason: "the clock, where no end is given"},
 	{Path: compare.Path{"*", "timestamp"}, Kinds: []compare.Kind{compare.Value}, Reason: "the point was put now"},
 }, compare.Standard...)
 
 // metadataDiffers are calls that the gateway answers in another way by design, with the reasons.
 var metadataDiffers = map[string]string{
-	"GET /api/annotations?start_time=1356998500&end_time=1356998300":                                             "theirs is status 500 and names a Java class; ours is 400",
-	"DELETE /api/annotation/bulk?start_time=1356998400&end_time=1357002000&tsuids=" + series2 + ",%20" + series1: "theirs misses, on salted tables, the series of all buckets but the first",
+	"GET /api/annotations?start_time=1356998500&end_time=1356998300": "theirs is status 500 and names " +
+		"a Java class; ours is 400",
+	"DELETE /api/annotation/bulk?start_time=1356998400&end_time=1357002000&tsuids=" + series2 + ",%20" + series1: "" +
+		"theirs misses, on salted tables, the series of all buckets but the first",
 }
 
 // A gateway answers the whole metadata session as a real OpenTSDB does. Each has tables of its own,
@@ -230,7 +258,9 @@ func TestMetadata_session(t *testing.T) {
 					plain = sortedResults // OpenTSDB scans all salt buckets at once, so the order varies
 				}
 				a := agree(ctx, t, comparer, c, tsd.URL, ours.URL, plain)
-				said = append(said, recordedCall{c.method, c.path, c.body, a.Status, a.Body, metadataDiffers[c.method+" "+c.path+c.body]})
+				said = append(said, recordedCall{
+					c.method, c.path, c.body, a.Status, a.Body, metadataDiffers[c.method+" "+c.path+c.body],
+				})
 			}
 			if *recordMetadata != "" && l.name == "plain" {
 				record(t, said)
@@ -243,7 +273,10 @@ func TestMetadata_session(t *testing.T) {
 // agree sends one call to both servers and compares the answers. OpenTSDB answers
 // some deletions before they are done, so a reading call is asked again for a
 // while before its answer counts.
-func agree(ctx context.Context, t *testing.T, comparer compare.Comparer, c call, theirs, ours string, plain func(string) string) (want compare.Answer) {
+func agree(
+	ctx context.Context, t *testing.T, comparer compare.Comparer, c call, theirs, ours string,
+	plain func(string) string,
+) (want compare.Answer) {
 	t.Helper()
 	got := send(ctx, t, ours, c)
 	got.Body = []byte(plain(string(got.Body)))
@@ -257,13 +290,15 @@ func agree(ctx context.Context, t *testing.T, comparer compare.Comparer, c call,
 	err := e2e.Until(wait, 200*time.Millisecond, func(context.Context) (err error) {
 		want = send(ctx, t, theirs, c)
 		want.Body = []byte(plain(string(want.Body)))
-		if r, err = comparer.Answers(want, got); err != nil || r.Equal() || c.method != "GET" || strings.Contains(c.path, "method_override") {
+		if r, err = comparer.Answers(want, got); err != nil || r.Equal() || c.method != "GET" ||
+			strings.Contains(c.path, "method_override") {
 			return nil
 		}
 		return errors.New("not equal yet")
 	})
 	if (err != nil || !r.Equal()) && metadataDiffers[c.method+" "+c.path+c.body] == "" {
-		t.Errorf("%s %s %s: %v, %v\n  theirs %d %.300s\n  ours   %d %.300s", c.method, c.path, c.body, err, r, want.Status, want.Body, got.Status, got.Body)
+		t.Errorf("%s %s %s: %v, %v\n  theirs %d %.300s\n  ours   %d %.300s",
+			c.method, c.path, c.body, err, r, want.Status, want.Body, got.Status, got.Body)
 	}
 	return want
 }
@@ -283,7 +318,8 @@ func sortedResults(body string) string {
 	return string(sorted)
 }
 
-var recordMetadata = flag.String("record-metadata", "", "write what OpenTSDB answers to the metadata session to this file, gzip")
+var recordMetadata = flag.String("record-metadata", "",
+	"write what OpenTSDB answers to the metadata session to this file, gzip")
 
 // recordedCall is a call and OpenTSDB's answer, as gateway/testdata has it.
 type recordedCall struct {
@@ -320,11 +356,18 @@ func TestMetadata_exchange(t *testing.T) {
 	fillMetadata(ctx, t, ours.URL)
 	servers := []string{tsd.URL, ours.URL, tsd.URL}
 	for _, c := range []call{
-		{"POST", "/api/uid/uidmeta", `{"uid":"000001","type":"metric","custom":{"owner":"ops","Aa":"1","BB":"2","x":"é"},"notes":"\"\n"}`},
+		{
+			"POST", "/api/uid/uidmeta",
+			`{"uid":"000001","type":"metric","custom":{"owner":"ops","Aa":"1","BB":"2","x":"é"},"notes":"\"\n"}`,
+		},
 		{"POST", "/api/uid/uidmeta", `{"uid":"000001","type":"metric","description":"d"}`},
-		{"POST", "/api/uid/tsmeta", `{"tsuid":"` + series1 + `","custom":{"owner":"ops","Aa":"1","BB":"2","team":"x","url":"y"},"max":1e10,"min":0.0001}`},
+		{"POST", "/api/uid/tsmeta", `{"tsuid":"` + series1 +
+			`","custom":{"owner":"ops","Aa":"1","BB":"2","team":"x","url":"y"},"max":1e10,"min":0.0001}`},
 		{"POST", "/api/uid/tsmeta", `{"tsuid":"` + series1 + `","notes":"\"\n"}`},
-		{"POST", "/api/annotation", `{"startTime":1356998401,"tsuid":"` + series1 + `","custom":{"z":"1","Aa":"2","é":"3"}}`},
+		{
+			"POST", "/api/annotation",
+			`{"startTime":1356998401,"tsuid":"` + series1 + `","custom":{"z":"1","Aa":"2","é":"3"}}`,
+		},
 		{"POST", "/api/annotation", `{"startTime":1356998401,"tsuid":"` + series1 + `","notes":"\"\n"}`},
 	} {
 		for i, url := range servers {
@@ -341,8 +384,14 @@ var trackingEnv = map[string]string{"DOWNPOUR_META_TRACKING": "true", "DOWNPOUR_
 
 func (l layout) trackingTSD(t *testing.T, tables e2e.Tables) *e2e.OpenTSDB {
 	t.Helper()
-	config := map[string]string{"tsd.storage.enable_compaction": "false", "tsd.http.query.allow_delete": "true", "tsd.http.show_stack_trace": "false"}
-	for _, key := range []string{"enable_tsuid_tracking", "enable_tsuid_incrementing", "enable_realtime_ts", "enable_realtime_uid"} {
+	config := map[string]string{
+		"tsd.storage.enable_compaction": "false",
+		"tsd.http.query.allow_delete":   "true",
+		"tsd.http.show_stack_trace":     "false",
+	}
+	for _, key := range []string{
+		"enable_tsuid_tracking", "enable_tsuid_incrementing", "enable_realtime_ts", "enable_realtime_uid",
+	} {
 		config["tsd.core.meta."+key] = "true"
 	}
 	tsd, err := e2e.StartOpenTSDB(within(t, time.Minute), e2e.OpenTSDBOptions{Quorum: hbase(t).Quorum(), Tables: tables,
@@ -364,13 +413,33 @@ func fillMetadata(ctx context.Context, t *testing.T, url string) {
 		}
 	}
 	tags := func(host string) map[string]string { return map[string]string{"host": host, "dc": "lga"} }
-	points := []e2e.Point{{Metric: "now.metric", Timestamp: secondOfNow(), Value: json.RawMessage("42.5"), Tags: map[string]string{"host": "web01"}}}
+	points := []e2e.Point{{
+		Metric:    "now.metric",
+		Timestamp: secondOfNow(),
+		Value:     json.RawMessage("42.5"),
+		Tags:      map[string]string{"host": "web01"},
+	}}
 	for i := range int64(4) {
 		points = append(points,
-			e2e.Point{Metric: "sys.cpu.nice", Timestamp: 1356998400 + 60*i, Value: json.RawMessage("1"), Tags: tags("web01")},
-			e2e.Point{Metric: "sys.cpu.nice", Timestamp: 1356998400 + 3600*i, Value: json.RawMessage("2.5"), Tags: tags("web02")})
+			e2e.Point{
+				Metric:    "sys.cpu.nice",
+				Timestamp: 1356998400 + 60*i,
+				Value:     json.RawMessage("1"),
+				Tags:      tags("web01"),
+			},
+			e2e.Point{
+				Metric:    "sys.cpu.nice",
+				Timestamp: 1356998400 + 3600*i,
+				Value:     json.RawMessage("2.5"),
+				Tags:      tags("web02"),
+			})
 	}
-	points = append(points, e2e.Point{Metric: "sys.cpu.nice", Timestamp: 1357009260, Value: json.RawMessage("7"), Tags: tags("web01")})
+	points = append(points, e2e.Point{
+		Metric:    "sys.cpu.nice",
+		Timestamp: 1357009260,
+		Value:     json.RawMessage("7"),
+		Tags:      tags("web01"),
+	})
 	put(ctx, t, url, points)
 	awaitCounters(ctx, t, url, map[string]int64{series1: 5, series2: 4, "000002000001000001": 1})
 }

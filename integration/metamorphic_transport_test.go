@@ -64,7 +64,8 @@ func jsonLines(t *testing.T, body []byte) (lines []string) {
 	}
 	for _, r := range results {
 		for _, p := range r.Dps {
-			lines = append(lines, row(r.Query.Index+r.QueryIndex, r.Metric, r.Tags, string(p[0]), exact(t, string(p[1]))))
+			lines = append(lines,
+				row(r.Query.Index+r.QueryIndex, r.Metric, r.Tags, string(p[0]), exact(t, string(p[1]))))
 		}
 	}
 	return lines
@@ -152,7 +153,8 @@ func snapshot(t *testing.T, url, body string) json.RawMessage {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	if err := conn.WriteMessage(websocket.TextMessage, []byte(`{"type":"subscribe","id":"a","query":`+body+`}`)); err != nil {
+	if err := conn.WriteMessage(websocket.TextMessage,
+		[]byte(`{"type":"subscribe","id":"a","query":`+body+`}`)); err != nil {
 		t.Fatal(err)
 	}
 	for {

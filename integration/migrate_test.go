@@ -93,25 +93,31 @@ func (r *recording) fill(ctx context.Context, t *testing.T, url string) {
 // said is what is posted besides points, by path: a global annotation in an hour that no query asks
 // for, and meta data of the first metric.
 var said = map[string]string{
-	"/api/annotation":  `{"startTime":1262304000,"endTime":1262304060,"description":"long ago","notes":"a \"note\"","custom":{"k":"v"}}`,
-	"/api/uid/uidmeta": `{"uid":"000001","type":"metric","displayName":"the first","notes":"moved","custom":{"owner":"ops"}}`,
+	"/api/annotation": `{"startTime":1262304000,"endTime":1262304060,"description":"long ago",` +
+		`"notes":"a \"note\"","custom":{"k":"v"}}`,
+	"/api/uid/uidmeta": `{"uid":"000001","type":"metric","displayName":"the first","notes":"moved",` +
+		`"custom":{"owner":"ops"}}`,
 }
 
 // asked are the requests whose answers show what said holds, and all names. They must stay the
 // same.
-var asked = []string{"/api/annotation?start_time=1262304000", "/api/uid/uidmeta?uid=000001&type=metric", "/api/suggest?type=metrics&max=1000",
-	"/api/suggest?type=tagk&max=1000", "/api/suggest?type=tagv&max=1000"}
+var asked = []string{"/api/annotation?start_time=1262304000", "/api/uid/uidmeta?uid=000001&type=metric",
+	"/api/suggest?type=metrics&max=1000", "/api/suggest?type=tagk&max=1000", "/api/suggest?type=tagv&max=1000"}
 
 // replay compares the answers to the recorded queries with OpenTSDB's, and returns the answers to
 // asked.
 func (r *recording) replay(ctx context.Context, t *testing.T, where, url string) map[string]string {
 	t.Helper()
-	c := compare.Comparer{MessageStart: true, Permits: []compare.Permit{{Path: compare.Path{"error", "details"}, Kinds: []compare.Kind{compare.Extra},
-		Reason: "of errors only code and message were recorded"}}}
+	c := compare.Comparer{
+		MessageStart: true,
+		Permits: []compare.Permit{{Path: compare.Path{"error", "details"}, Kinds: []compare.Kind{compare.Extra},
+			Reason: "of errors only code and message were recorded"}},
+	}
 	wrong := 0
 	for _, q := range r.Queries {
 		a := must[e2e.Answer](t)(e2e.Post(ctx, url+q.Path, string(q.Request)))
-		report, err := c.Answers(compare.Answer{Status: q.Status, Body: q.Response}, compare.Answer{Status: a.Status, Body: a.Body})
+		report, err := c.Answers(compare.Answer{Status: q.Status, Body: q.Response},
+			compare.Answer{Status: a.Status, Body: a.Body})
 		if err == nil && report.Equal() {
 			continue
 		}
@@ -210,7 +216,8 @@ func TestMigrate_fromOpenTSDB(t *testing.T) {
 			ours.tool(ctx, t, "uid", "assign", w[1], w[2])
 		}
 	}
-	if out := ours.tool(ctx, t, "import", file); !strings.Contains(out, fmt.Sprintf("%d points imported, 0 refused", len(points))) {
+	out := ours.tool(ctx, t, "import", file)
+	if !strings.Contains(out, fmt.Sprintf("%d points imported, 0 refused", len(points))) {
 		t.Fatalf("want %d points: %s", len(points), out)
 	}
 	all := slices.DeleteFunc(questions(), func(q question) bool {
@@ -226,8 +233,11 @@ func simple() (points []e2e.Point) {
 		tags := map[string]string{"host": hosts[s], "dc": dcs[s%2]}
 		for i := range 110 {
 			at := dataStart + int64(60*i+7*s)
-			points = append(points, e2e.Point{Metric: "load.int", Timestamp: at, Value: json.RawMessage(strconv.Itoa(i * (s + 1))), Tags: tags},
-				e2e.Point{Metric: "load.float", Timestamp: at, Value: json.RawMessage(fmt.Sprintf("%d.25", i-50*s)), Tags: tags})
+			whole := json.RawMessage(strconv.Itoa(i * (s + 1)))
+			fraction := json.RawMessage(fmt.Sprintf("%d.25", i-50*s))
+			points = append(points,
+				e2e.Point{Metric: "load.int", Timestamp: at, Value: whole, Tags: tags},
+				e2e.Point{Metric: "load.float", Timestamp: at, Value: fraction, Tags: tags})
 		}
 	}
 	return points
@@ -250,14 +260,18 @@ func TestMigrate_killedImport(t *testing.T) {
 		offset = m.killImport(ctx, t, file, offset)
 	}
 	out := m.tool(ctx, t, "import", file)
-	if !strings.Contains(out, "going on behind line ") || !strings.Contains(out, fmt.Sprintf("%d points imported, 0 refused", series*each)) {
+	if !strings.Contains(out, "going on behind line ") ||
+		!strings.Contains(out, fmt.Sprintf("%d points imported, 0 refused", series*each)) {
 		t.Errorf("the last import does not say that it went on and that all points are imported: %s", out)
 	}
 	m.serve(ctx, t, func(url string) {
 		for agg, want := range map[string]float64{"count": series * each, "sum": series * each * each / 2.0} {
-			a := must[e2e.Answer](t)(e2e.Get(ctx, fmt.Sprintf("%s/api/query?start=%d&end=%d&m=sum:0all-%s:killed.import", url, dataStart, dataStart+each, agg)))
+			a := must[e2e.Answer](t)(e2e.Get(ctx,
+				fmt.Sprintf("%s/api/query?start=%d&end=%d&m=sum:0all-%s:killed.import",
+					url, dataStart, dataStart+each, agg)))
 			var got []struct{ DPS map[string]float64 }
-			if err := json.Unmarshal(a.Body, &got); err != nil || len(got) != 1 || !slices.Equal(slices.Collect(maps.Values(got[0].DPS)), []float64{want}) {
+			err := json.Unmarshal(a.Body, &got)
+			if err != nil || len(got) != 1 || !slices.Equal(slices.Collect(maps.Values(got[0].DPS)), []float64{want}) {
 				t.Errorf("%s: %s, want %v", agg, a.Body, want)
 			}
 		}
@@ -268,7 +282,8 @@ func TestMigrate_killedImport(t *testing.T) {
 // returns how far it came.
 func (m migration) killImport(ctx context.Context, t *testing.T, file string, before int64) int64 {
 	t.Helper()
-	p := must[*e2e.Process](t)(e2e.Launch(ctx, gatewayProgram, "import", e2e.ProgramOptions{Env: m.env, Args: []string{"import", file}, Dir: m.dir}))
+	p := must[*e2e.Process](t)(e2e.Launch(ctx, gatewayProgram, "import",
+		e2e.ProgramOptions{Env: m.env, Args: []string{"import", file}, Dir: m.dir}))
 	defer p.Kill()
 	var state struct{ Offset int64 }
 	err := e2e.UntilProcess(ctx, p, time.Millisecond, func(context.Context) error {

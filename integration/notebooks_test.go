@@ -24,7 +24,12 @@ func hostMetrics(ctx context.Context, t *testing.T, url string) {
 	var points []e2e.Point
 	for at := now - 1800; at <= now; at += 10 {
 		points = append(points, cpu(at, "user"), cpu(at, "system"),
-			e2e.Point{Metric: "proc.loadavg.1min", Timestamp: at, Value: json.RawMessage("0.5"), Tags: map[string]string{"host": "web01"}})
+			e2e.Point{
+				Metric:    "proc.loadavg.1min",
+				Timestamp: at,
+				Value:     json.RawMessage("0.5"),
+				Tags:      map[string]string{"host": "web01"},
+			})
 	}
 	for part := range slices.Chunk(points, 50) {
 		put(ctx, t, url, part)
@@ -32,7 +37,12 @@ func hostMetrics(ctx context.Context, t *testing.T, url string) {
 }
 
 func cpu(at int64, kind string) e2e.Point {
-	return e2e.Point{Metric: "proc.stat.cpu", Timestamp: at, Value: json.RawMessage(fmt.Sprint(3 * at)), Tags: map[string]string{"host": "web01", "type": kind}}
+	return e2e.Point{
+		Metric:    "proc.stat.cpu",
+		Timestamp: at,
+		Value:     json.RawMessage(fmt.Sprint(3 * at)),
+		Tags:      map[string]string{"host": "web01", "type": kind},
+	}
 }
 
 // output is one output of a notebook's cell.
@@ -44,7 +54,8 @@ type output struct {
 
 func runNotebook(ctx context.Context, t *testing.T, name, url string) (outputs []output) {
 	t.Helper()
-	out := must[[]byte](t)(e2e.Python(ctx, "integration/notebooks/run.py", must[string](t)(e2e.Root())+"/integration/notebooks/"+name, url))
+	out := must[[]byte](t)(e2e.Python(ctx, "integration/notebooks/run.py",
+		must[string](t)(e2e.Root())+"/integration/notebooks/"+name, url))
 	for line := range bytes.Lines(out) {
 		var o output
 		if err := json.Unmarshal(line, &o); err != nil {
@@ -96,7 +107,8 @@ func TestNotebooks_follow(t *testing.T) {
 	defer feed(ctx, t, ours.URL)()
 	outputs := runNotebook(ctx, t, "follow.ipynb", ours.URL)
 	last := outputs[len(outputs)-1]
-	if want := "(5, ['proc.stat.cpu{host=web01,type=system}', 'proc.stat.cpu{host=web01,type=user}'])"; strings.Join(strings.Fields(last.Text), " ") != want {
+	want := "(5, ['proc.stat.cpu{host=web01,type=system}', 'proc.stat.cpu{host=web01,type=user}'])"
+	if strings.Join(strings.Fields(last.Text), " ") != want {
 		t.Errorf("%s, want %s", last.Text, want)
 	}
 	if !slices.ContainsFunc(outputs, func(o output) bool { return slices.Contains(o.Kinds, "image/png") }) {
@@ -116,7 +128,8 @@ func feed(ctx context.Context, t *testing.T, url string) (stop func()) {
 			case <-ctx.Done():
 				return
 			case at := <-tick.C:
-				if err := e2e.Put(ctx, url, []e2e.Point{cpu(at.Unix(), "user"), cpu(at.Unix(), "system")}); err != nil && ctx.Err() == nil {
+				err := e2e.Put(ctx, url, []e2e.Point{cpu(at.Unix(), "user"), cpu(at.Unix(), "system")})
+				if err != nil && ctx.Err() == nil {
 					t.Error(err)
 				}
 			}

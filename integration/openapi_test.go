@@ -21,13 +21,15 @@ func TestOpenAPI_valid(t *testing.T) {
 	if served.Status != 200 || string(served.Body) != string(openapi.JSON) {
 		t.Fatalf("the gateway serves another document: %d %.100s", served.Status, served.Body)
 	}
-	out, err := e2e.PythonOpenAPI(ctx, "integration/readers/openapi.py", writeFile(t, "openapi.json", string(served.Body)))
+	out, err := e2e.PythonOpenAPI(ctx, "integration/readers/openapi.py",
+		writeFile(t, "openapi.json", string(served.Body)))
 	if err != nil || !strings.HasPrefix(string(out), "valid: ") {
 		t.Errorf("error %v: %s", err, out)
 	}
 
 	broken := strings.Replace(string(served.Body), `"responses"`, `"answers"`, 1)
-	if out, err := e2e.PythonOpenAPI(ctx, "integration/readers/openapi.py", writeFile(t, "broken.json", broken)); err == nil {
+	if out, err := e2e.PythonOpenAPI(ctx, "integration/readers/openapi.py",
+		writeFile(t, "broken.json", broken)); err == nil {
 		t.Errorf("a document without the answers of an operation is taken for valid: %s", out)
 	}
 }

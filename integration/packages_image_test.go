@@ -46,10 +46,13 @@ func TestImages(t *testing.T) {
 
 		status, out, err := i.Run(ctx, e2e.ImageRun{Args: []string{"-version"}})
 		commit := c.Labels["org.opencontainers.image.revision"]
-		if err != nil || status != 0 || !strings.HasPrefix(out, "downpour "+version.Version+", ") || !strings.Contains(out, "without C") {
-			t.Errorf("%s -version: status %d, error %v, %q, want %s without C", program, status, err, out, version.Version)
+		if err != nil || status != 0 || !strings.HasPrefix(out, "downpour "+version.Version+", ") ||
+			!strings.Contains(out, "without C") {
+			t.Errorf("%s -version: status %d, error %v, %q, want %s without C",
+				program, status, err, out, version.Version)
 		}
-		if c.Labels["org.opencontainers.image.version"] != version.Version || commit != "" && !strings.Contains(out, "commit "+commit[:12]) {
+		if c.Labels["org.opencontainers.image.version"] != version.Version ||
+			commit != "" && !strings.Contains(out, "commit "+commit[:12]) {
 			t.Errorf("%s: labels %v of the program %s", program, c.Labels, out)
 		}
 
@@ -60,13 +63,17 @@ func TestImages(t *testing.T) {
 			}
 			return err
 		})
-		want := []string{"/etc/group", "/etc/passwd", "/usr/bin/downpour-" + program, "/usr/share/doc/downpour-" + program + "/copyright"}
+		want := []string{
+			"/etc/group", "/etc/passwd", "/usr/bin/downpour-" + program,
+			"/usr/share/doc/downpour-" + program + "/copyright",
+		}
 		if err != nil || !slices.Equal(files, want) {
 			t.Errorf("%s: error %v, files %q, want %q", program, err, files, want)
 		}
 
 		store := "DOWNPOUR_STORE=hbase:127.0.0.1:1"
-		if status, out, err := i.Run(ctx, e2e.ImageRun{Env: []string{store}}); err != nil || status != 1 || !strings.Contains(out, "beyond loopback needs DOWNPOUR_TOKEN_FILE") {
+		if status, out, err := i.Run(ctx, e2e.ImageRun{Env: []string{store}}); err != nil || status != 1 ||
+			!strings.Contains(out, "beyond loopback needs DOWNPOUR_TOKEN_FILE") {
 			t.Errorf("%s on all addresses without tokens: status %d, error %v\n%s", program, status, err, out)
 		}
 	}
@@ -78,13 +85,15 @@ func TestImages_gateway(t *testing.T) {
 	t.Parallel()
 	ctx := within(t, 15*time.Minute)
 	i := image(ctx, t, "gateway")
-	if info := must[os.FileInfo](t)(os.Stat(filepath.Join(i.Root, "var/lib/downpour"))); info.Sys().(*syscall.Stat_t).Uid != 10001 {
+	info := must[os.FileInfo](t)(os.Stat(filepath.Join(i.Root, "var/lib/downpour")))
+	if info.Sys().(*syscall.Stat_t).Uid != 10001 {
 		t.Errorf("the volume belongs to user %d, want 10001", info.Sys().(*syscall.Stat_t).Uid)
 	}
 
 	address := fmt.Sprintf("127.0.0.1:%d", must[int](t)(e2e.FreePort()))
 	o := e2e.ImageRun{Env: []string{"DOWNPOUR_LISTEN=" + address, "DOWNPOUR_SELF_METRICS=0"}}
-	if status, out, err := i.Healthy(ctx, o); err != nil || status != 1 || !strings.Contains(out, "connection refused") {
+	if status, out, err := i.Healthy(ctx, o); err != nil || status != 1 ||
+		!strings.Contains(out, "connection refused") {
 		t.Errorf("the health check before the start: status %d, error %v, %s, want 1", status, err, out)
 	}
 	start := func() *e2e.Process {
@@ -113,14 +122,20 @@ func TestImages_gateway(t *testing.T) {
 	}
 
 	p := start()
-	point := e2e.Point{Metric: "contained", Timestamp: dataStart, Value: json.RawMessage("7"), Tags: map[string]string{"host": "a"}}
+	point := e2e.Point{
+		Metric:    "contained",
+		Timestamp: dataStart,
+		Value:     json.RawMessage("7"),
+		Tags:      map[string]string{"host": "a"},
+	}
 	if err := e2e.Put(ctx, "http://"+address, []e2e.Point{point}); err != nil {
 		t.Fatal(err)
 	}
 	mounts := string(must[[]byte](t)(os.ReadFile(fmt.Sprintf("/proc/%d/mountinfo", p.PID()))))
 	for line := range strings.Lines(mounts) {
 		fields := strings.Fields(line)
-		if readOnly := strings.Contains(","+fields[5]+",", ",ro,"); fields[4] == "/" && !readOnly || fields[4] == "/var/lib/downpour" && readOnly {
+		readOnly := strings.Contains(","+fields[5]+",", ",ro,")
+		if fields[4] == "/" && !readOnly || fields[4] == "/var/lib/downpour" && readOnly {
 			t.Errorf("mounted: %s, want a read-only root, and data that are not", line)
 		}
 	}
@@ -134,7 +149,8 @@ func TestImages_gateway(t *testing.T) {
 		t.Errorf("SIGTERM: error %v, status %d, want 0\n%s", err, p.ExitCode(ctx), p.LogTail(20))
 	}
 	start()
-	a := must[e2e.Answer](t)(e2e.Get(ctx, fmt.Sprintf("http://%s/api/query?start=%d&m=sum:contained", address, dataStart-1)))
+	a := must[e2e.Answer](t)(e2e.Get(ctx, fmt.Sprintf("http://%s/api/query?start=%d&m=sum:contained",
+		address, dataStart-1)))
 	if want := fmt.Sprintf(`"dps":{"%d":7}`, dataStart); !strings.Contains(string(a.Body), want) {
 		t.Errorf("after a restart: %s, want %s", a.Body, want)
 	}

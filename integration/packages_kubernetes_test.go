@@ -87,8 +87,10 @@ func manifests(ctx context.Context, t *testing.T, versions string) cluster {
 		t.Fatal(err)
 	}
 	root := must[string](t)(e2e.Root())
-	out := must[[]byte](t)(e2e.PythonIn(ctx, "python-checks", nil, filepath.Join(root, "integration/readers/manifests.py"), versions,
-		filepath.Join(root, "gateway/packaging/kubernetes.yaml"), filepath.Join(root, "pushdown/packaging/kubernetes.yaml")))
+	out := must[[]byte](t)(e2e.PythonIn(ctx, "python-checks", nil,
+		filepath.Join(root, "integration/readers/manifests.py"), versions,
+		filepath.Join(root, "gateway/packaging/kubernetes.yaml"),
+		filepath.Join(root, "pushdown/packaging/kubernetes.yaml")))
 	var read struct {
 		Documents []manifest
 		Faults    []string
@@ -154,21 +156,26 @@ func TestKubernetes(t *testing.T) {
 		}
 
 		s := c.SecurityContext
-		if p := pod.SecurityContext; !p.RunAsNonRoot || p.RunAsUser != 10001 || p.SeccompProfile.Type != "RuntimeDefault" || !s.ReadOnlyRootFilesystem ||
-			s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation || !slices.Equal(s.Capabilities.Drop, []string{"ALL"}) ||
-			pod.AutomountServiceAccountToken == nil || *pod.AutomountServiceAccountToken {
+		if p := pod.SecurityContext; !p.RunAsNonRoot || p.RunAsUser != 10001 ||
+			p.SeccompProfile.Type != "RuntimeDefault" || !s.ReadOnlyRootFilesystem ||
+			s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation ||
+			!slices.Equal(s.Capabilities.Drop, []string{"ALL"}) || pod.AutomountServiceAccountToken == nil ||
+			*pod.AutomountServiceAccountToken {
 			t.Errorf("%s: the pod may more than it needs: %+v %+v", program, p, s)
 		}
 		if before := c.Lifecycle.PreStop.Sleep.Seconds; pod.TerminationGracePeriodSeconds < before+of.ends {
-			t.Errorf("%s: has %d s to end, of which %d before SIGTERM, but may need %d after it", program, pod.TerminationGracePeriodSeconds, before, of.ends)
+			t.Errorf("%s: has %d s to end, of which %d before SIGTERM, but may need %d after it",
+				program, pod.TerminationGracePeriodSeconds, before, of.ends)
 		}
 		limit, err := settings.ParseNumber(c.Resources.Limits.Memory + "B")
 		budget, err2 := settings.ParseNumber(env["DOWNPOUR_MEMORY"])
 		if err != nil || err2 != nil || budget*5/4 > limit {
-			t.Errorf("%s: resident memory may be 1.25 of DOWNPOUR_MEMORY=%s, the limit is %s (%v, %v)", program, env["DOWNPOUR_MEMORY"], c.Resources.Limits.Memory, err, err2)
+			t.Errorf("%s: resident memory may be 1.25 of DOWNPOUR_MEMORY=%s, the limit is %s (%v, %v)",
+				program, env["DOWNPOUR_MEMORY"], c.Resources.Limits.Memory, err, err2)
 		}
 
-		_, port, _ := strings.Cut(env[map[string]string{"gateway": "DOWNPOUR_LISTEN", "pushdown": "DOWNPOUR_PUSHDOWN_LISTEN"}[program]], ":")
+		listen := map[string]string{"gateway": "DOWNPOUR_LISTEN", "pushdown": "DOWNPOUR_PUSHDOWN_LISTEN"}[program]
+		_, port, _ := strings.Cut(env[listen], ":")
 		if len(c.Ports) != 1 || fmt.Sprint(c.Ports[0].ContainerPort) != port {
 			t.Errorf("%s: ports %+v, but it listens on %s", program, c.Ports, port)
 		}
@@ -178,13 +185,17 @@ func TestKubernetes(t *testing.T) {
 			}
 		}
 		for _, mount := range c.VolumeMounts {
-			if !slices.ContainsFunc(slices.Collect(maps.Values(env)), func(v string) bool { return strings.HasPrefix(v, mount.MountPath+"/") }) {
+			if !slices.ContainsFunc(slices.Collect(maps.Values(env)), func(v string) bool {
+				return strings.HasPrefix(v, mount.MountPath+"/")
+			}) {
 				t.Errorf("%s: no setting names a file in %s", program, mount.MountPath)
 			}
 		}
 	}
 
-	for _, name := range []string{"Service downpour", "PodDisruptionBudget downpour-gateway", "Deployment downpour-gateway"} {
+	for _, name := range []string{
+		"Service downpour", "PodDisruptionBudget downpour-gateway", "Deployment downpour-gateway",
+	} {
 		text := string(all[name].Spec.Selector)
 		for key, value := range all["Deployment downpour-gateway"].Spec.Template.Metadata.Labels {
 			if !strings.Contains(text, fmt.Sprintf("%q: %q", key, value)) {
@@ -192,7 +203,8 @@ func TestKubernetes(t *testing.T) {
 			}
 		}
 	}
-	if ports := all["Service downpour"].Spec.Ports; len(ports) != 1 || ports[0].TargetPort != all["Deployment downpour-gateway"].Spec.Template.Spec.Containers[0].Ports[0].Name {
+	if ports := all["Service downpour"].Spec.Ports; len(ports) != 1 ||
+		ports[0].TargetPort != all["Deployment downpour-gateway"].Spec.Template.Spec.Containers[0].Ports[0].Name {
 		t.Errorf("the service has the ports %+v, want the gateways'", ports)
 	}
 }
@@ -203,9 +215,12 @@ func TestKubernetes_probes(t *testing.T) {
 	t.Parallel()
 	ctx := within(t, 15*time.Minute)
 	all := manifests(ctx, t, "1.30")
-	kubelet := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	kubelet := &http.Client{
+		Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}},
+	}
 	asks := func(ctx context.Context, address string, p probe) (int, string, error) {
-		request := must[*http.Request](t)(http.NewRequestWithContext(ctx, http.MethodGet, strings.ToLower(p.HTTPGet.Scheme)+"://"+address+p.HTTPGet.Path, nil))
+		request := must[*http.Request](t)(http.NewRequestWithContext(ctx, http.MethodGet,
+			strings.ToLower(p.HTTPGet.Scheme)+"://"+address+p.HTTPGet.Path, nil))
 		answer, err := kubelet.Do(request)
 		if err != nil {
 			return 0, "", err
@@ -220,7 +235,9 @@ func TestKubernetes_probes(t *testing.T) {
 		c := pod.Containers[0]
 		env := all.environment(t, c)
 		address := fmt.Sprintf("127.0.0.1:%d", must[int](t)(e2e.FreePort()))
-		env["DOWNPOUR_STORE"], env["DOWNPOUR_LISTEN"], env["DOWNPOUR_PUSHDOWN_LISTEN"] = "hbase:127.0.0.1:1", address, address
+		env["DOWNPOUR_STORE"] = "hbase:127.0.0.1:1"
+		env["DOWNPOUR_LISTEN"] = address
+		env["DOWNPOUR_PUSHDOWN_LISTEN"] = address
 		if program == "gateway" {
 			env["DOWNPOUR_STORE"] = "pebble:/var/lib/downpour/data"
 		}
@@ -261,7 +278,10 @@ func secrets(t *testing.T, c container, group int) map[string]string {
 	made := authtest.NewCertificate(t)
 	files := map[string]map[string]string{
 		"tokens": {"tokens": "read a-token-for-reading\nwrite a-token-for-writing\n"},
-		"tls":    {"tls.crt": string(must[[]byte](t)(os.ReadFile(made.CertFile))), "tls.key": string(must[[]byte](t)(os.ReadFile(made.KeyFile)))},
+		"tls": {
+			"tls.crt": string(must[[]byte](t)(os.ReadFile(made.CertFile))),
+			"tls.key": string(must[[]byte](t)(os.ReadFile(made.KeyFile))),
+		},
 	}
 	mounts := make(map[string]string)
 	for _, m := range c.VolumeMounts {

@@ -42,7 +42,8 @@ func packages(ctx context.Context, t *testing.T) string {
 		t.Fatal(err)
 	}
 	build := exec.CommandContext(ctx, filepath.Join(root, "gateway/packaging/build.sh"), "-o", dir, runtime.GOARCH)
-	build.Env = append(build.Environ(), "PACKAGE_MAINTAINER=Test <test@example.org>", "PACKAGE_PYTHON="+filepath.Join(root, "build/venv/bin/python"))
+	build.Env = append(build.Environ(), "PACKAGE_MAINTAINER=Test <test@example.org>",
+		"PACKAGE_PYTHON="+filepath.Join(root, "build/venv/bin/python"))
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build packages: %v\n%s", err, out)
 	}
@@ -86,7 +87,8 @@ func TestPackages_modules(t *testing.T) {
 			BOMFormat  string
 			Components []struct{ Name, Version, PURL string }
 		}
-		if err := json.Unmarshal(must[[]byte](t)(os.ReadFile(listed[0])), &list); err != nil || list.BOMFormat != "CycloneDX" {
+		if err := json.Unmarshal(must[[]byte](t)(os.ReadFile(listed[0])), &list); err != nil ||
+			list.BOMFormat != "CycloneDX" {
 			t.Fatalf("%s: error %v, format %q", listed[0], err, list.BOMFormat)
 		}
 		var got, want []string
@@ -105,12 +107,16 @@ func TestPackages_modules(t *testing.T) {
 			t.Fatalf("%v\n%s", err, out)
 		}
 		// The program of the image is built without C, so it lacks zstd in C, and holds nothing more.
-		for _, path := range []string{filepath.Join(tree, "usr/bin/downpour-"+program), filepath.Join(dir, "image", program, "linux-"+runtime.GOARCH, "usr/bin/downpour-"+program)} {
+		for _, path := range []string{
+			filepath.Join(tree, "usr/bin/downpour-"+program),
+			filepath.Join(dir, "image", program, "linux-"+runtime.GOARCH, "usr/bin/downpour-"+program),
+		} {
 			want = nil
 			for _, m := range must[*buildinfo.BuildInfo](t)(buildinfo.ReadFile(path)).Deps {
 				want = append(want, fmt.Sprintf("%s %s", m.Path, m.Version))
 			}
-			if strings.HasPrefix(path, dir) && !slices.ContainsFunc(want, func(m string) bool { return strings.HasPrefix(m, zstdInC) }) {
+			if strings.HasPrefix(path, dir) &&
+				!slices.ContainsFunc(want, func(m string) bool { return strings.HasPrefix(m, zstdInC) }) {
 				got = slices.DeleteFunc(slices.Clone(got), func(m string) bool { return strings.HasPrefix(m, zstdInC) })
 			}
 			slices.Sort(got)

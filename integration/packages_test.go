@@ -70,7 +70,12 @@ func (i *installation) stop(p *e2e.Process) {
 
 func (i *installation) put(n int) {
 	i.Helper()
-	point := e2e.Point{Metric: "installed", Timestamp: dataStart + int64(n), Value: json.RawMessage(strconv.Itoa(n)), Tags: map[string]string{"host": "a"}}
+	point := e2e.Point{
+		Metric:    "installed",
+		Timestamp: dataStart + int64(n),
+		Value:     json.RawMessage(strconv.Itoa(n)),
+		Tags:      map[string]string{"host": "a"},
+	}
 	if err := e2e.Put(i.ctx, i.url, []e2e.Point{point}); err != nil {
 		i.Fatal(err)
 	}
@@ -79,7 +84,8 @@ func (i *installation) put(n int) {
 // holds says that points 0 to n-1 are answered.
 func (i *installation) holds(n int) {
 	i.Helper()
-	a := must[e2e.Answer](i.T)(e2e.Get(i.ctx, fmt.Sprintf("%s/api/query?start=%d&end=%d&m=sum:0all-count:installed", i.url, dataStart, dataStart+1000)))
+	a := must[e2e.Answer](i.T)(e2e.Get(i.ctx, fmt.Sprintf("%s/api/query?start=%d&end=%d&m=sum:0all-count:installed",
+		i.url, dataStart, dataStart+1000)))
 	if want := fmt.Sprintf(`":%d.0}`, n); !strings.Contains(string(a.Body), want) {
 		i.Errorf("got %s, want %d points", a.Body, n)
 	}
@@ -108,7 +114,8 @@ func install(t *testing.T) *installation {
 	ctx := within(t, 15*time.Minute)
 	i := &installation{T: t, ctx: ctx, logs: t.TempDir()}
 	i.debian = must[*e2e.Debian](t)(e2e.NewDebian(ctx, filepath.Join(t.TempDir(), "root")))
-	if out, err := exec.CommandContext(ctx, "cp", "-a", packages(ctx, t)+"/.", i.debian.Root).CombinedOutput(); err != nil {
+	out, err := exec.CommandContext(ctx, "cp", "-a", packages(ctx, t)+"/.", i.debian.Root).CombinedOutput()
+	if err != nil {
 		t.Fatalf("copy packages: %v\n%s", err, out)
 	}
 	return i
@@ -140,9 +147,11 @@ func TestPackages(t *testing.T) {
 	i.mustRun("sha256sum", "-c", "SHA256SUMS")
 	i.mustRun("dpkg", "-i", gateway, pushdown)
 	i.mustRun("systemd-analyze", "verify", "downpour-gateway.service", "downpour-pushdown.service")
-	i.mustRun("systemd-analyze", "security", "--offline=true", "--threshold=20", "downpour-gateway.service", "downpour-pushdown.service")
+	i.mustRun("systemd-analyze", "security", "--offline=true", "--threshold=20", "downpour-gateway.service",
+		"downpour-pushdown.service")
 	for _, name := range []string{"downpour-gateway", "downpour-pushdown"} {
-		if _, err := os.Lstat(filepath.Join(i.debian.Root, "etc/systemd/system/multi-user.target.wants", name+".service")); err != nil {
+		wanted := filepath.Join(i.debian.Root, "etc/systemd/system/multi-user.target.wants", name+".service")
+		if _, err := os.Lstat(wanted); err != nil {
 			t.Errorf("%s would not be started at boot: %v", name, err)
 		}
 		if out := i.mustRun(name, "-version"); !strings.HasPrefix(out, "downpour "+version.Version+", ") {
@@ -151,7 +160,8 @@ func TestPackages(t *testing.T) {
 	}
 
 	for _, name := range []string{"alerts.yml", "grafana.json"} {
-		if _, err := os.Stat(filepath.Join(i.debian.Root, "usr/share/doc/downpour-gateway/examples", name)); err != nil {
+		example := filepath.Join(i.debian.Root, "usr/share/doc/downpour-gateway/examples", name)
+		if _, err := os.Stat(example); err != nil {
 			t.Error(err)
 		}
 	}
@@ -166,7 +176,9 @@ func TestPackages(t *testing.T) {
 
 	// A disk with no room: the package that is there goes on, as does the program.
 	i.later(gateway, "+later")
-	if out, err := exec.CommandContext(ctx, "prlimit", "--fsize=1000000", "chroot", i.debian.Root, "dpkg", "-i", "later.deb").CombinedOutput(); err == nil {
+	upgrade := exec.CommandContext(ctx, "prlimit", "--fsize=1000000",
+		"chroot", i.debian.Root, "dpkg", "-i", "later.deb")
+	if out, err := upgrade.CombinedOutput(); err == nil {
 		t.Errorf("an upgrade without room succeeds:\n%s", out)
 	}
 	i.put(1)
@@ -194,7 +206,8 @@ func TestPackages(t *testing.T) {
 	}
 	i.mustRun("dpkg", "-i", gateway)
 	listen := strings.TrimPrefix(i.url, "http://")
-	if err := os.WriteFile(settings, fmt.Appendf(nil, "DOWNPOUR_STORE=pebble:/var/lib/downpour/data\nDOWNPOUR_LISTEN=%s\n", listen), 0o644); err != nil {
+	if err := os.WriteFile(settings, fmt.Appendf(nil, "DOWNPOUR_STORE=pebble:/var/lib/downpour/data\n"+
+		"DOWNPOUR_LISTEN=%s\n", listen), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	running = i.start()
@@ -217,9 +230,16 @@ func TestPackages_overRunningStore(t *testing.T) {
 	i.mustRun("mkdir", "-p", "/var/lib/downpour")
 
 	i.url = fmt.Sprintf("http://127.0.0.1:%d", must[int](t)(e2e.FreePort()))
-	byHand := must[*e2e.Process](t)(e2e.Start(i.ctx, e2e.Command{Name: "by-hand", Path: "chroot", Dir: i.logs, Args: []string{
-		i.debian.Root, "/usr/bin/env", "-i", "DOWNPOUR_STORE=pebble:/var/lib/downpour/data", "DOWNPOUR_SELF_METRICS=0",
-		"DOWNPOUR_LISTEN=" + strings.TrimPrefix(i.url, "http://"), "/" + strings.TrimSuffix(archive, ".tar.gz") + "/downpour-gateway"}}))
+	byHand := must[*e2e.Process](t)(e2e.Start(i.ctx, e2e.Command{
+		Name: "by-hand",
+		Path: "chroot",
+		Dir:  i.logs,
+		Args: []string{
+			i.debian.Root, "/usr/bin/env", "-i", "DOWNPOUR_STORE=pebble:/var/lib/downpour/data",
+			"DOWNPOUR_SELF_METRICS=0", "DOWNPOUR_LISTEN=" + strings.TrimPrefix(i.url, "http://"),
+			"/" + strings.TrimSuffix(archive, ".tar.gz") + "/downpour-gateway",
+		},
+	}))
 	t.Cleanup(byHand.Kill)
 	i.ready(byHand)
 	i.put(0)

@@ -13,8 +13,9 @@ import (
 	"downpour/integration/e2e"
 )
 
-// The real pyarrow, pandas and DuckDB read from an export as Parquet every point that was put, to the bit, from more than
-// one row group; also where they leave out what the statistics of the file say is not wanted.
+// The real pyarrow, pandas and DuckDB read from an export as Parquet every point that was put, to
+// the bit, from more than one row group; also where they leave out what the statistics of the file
+// say is not wanted.
 func TestNotebooks_parquet(t *testing.T) {
 	t.Parallel()
 	ctx := within(t, 5*time.Minute)

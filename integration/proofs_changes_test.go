@@ -33,7 +33,8 @@ var rowChanges = []rowChange{
 	{name: "append", do: func(w *drawn, p *panel) (string, error) {
 		// As OpenTSDB appends: qualifier and value, to a cell of qualifier 05 00 00.
 		value := append(qualifierAt(w.rng.IntN(3600)), w.value()...)
-		return "append", w.change(e2e.CellChange{Kind: "append", Row: w.row(p), Qualifier: []byte{5, 0, 0}, Value: value, At: -1})
+		return "append",
+			w.change(e2e.CellChange{Kind: "append", Row: w.row(p), Qualifier: []byte{5, 0, 0}, Value: value, At: -1})
 	}},
 	existing("overwrite", "put", false, false),
 	existing("increment", "increment", false, false),
@@ -44,7 +45,10 @@ var rowChanges = []rowChange{
 	{name: "point by a gateway", do: func(w *drawn, p *panel) (string, error) {
 		return "point by a gateway", w.putPoint(w.readers["exact"].URL, p)
 	}},
-	{name: "point by OpenTSDB", do: func(w *drawn, p *panel) (string, error) { return "point by OpenTSDB", w.putPoint(w.tsd.URL, p) }},
+	{
+		name: "point by OpenTSDB",
+		do:   func(w *drawn, p *panel) (string, error) { return "point by OpenTSDB", w.putPoint(w.tsd.URL, p) },
+	},
 	{name: "compaction by OpenTSDB", do: compactRows},
 	{name: "compaction by a job", do: compactByJob},
 	{name: "repair by fsck", do: repairByJob},
@@ -63,14 +67,25 @@ var rowChanges = []rowChange{
 	existing("delete of an old time", "delete column", true, true),
 	existing("delete version", "delete version", true, false),
 	{name: bulkLoad, do: func(w *drawn, p *panel) (string, error) {
-		return bulkLoad, hbase(w.T).Admin.BulkLoad(w.ctx, w.table, e2e.CellChange{Row: w.row(p), Qualifier: qualifierAt(w.rng.IntN(3600)), Value: w.value(), At: w.base + 1})
+		return bulkLoad, hbase(w.T).Admin.BulkLoad(w.ctx, w.table, e2e.CellChange{
+			Row:       w.row(p),
+			Qualifier: qualifierAt(w.rng.IntN(3600)),
+			Value:     w.value(),
+			At:        w.base + 1,
+		})
 	}},
 }
 
 // newCell is a change that puts a cell into a column that need not exist.
 func newCell(kind string) rowChange {
 	return rowChange{name: kind, do: func(w *drawn, p *panel) (string, error) {
-		return kind, w.change(e2e.CellChange{Kind: kind, Row: w.row(p), Qualifier: qualifierAt(w.rng.IntN(3600)), Value: w.value(), At: -1})
+		return kind, w.change(e2e.CellChange{
+			Kind:      kind,
+			Row:       w.row(p),
+			Qualifier: qualifierAt(w.rng.IntN(3600)),
+			Value:     w.value(),
+			At:        -1,
+		})
 	}}
 }
 
@@ -126,7 +141,10 @@ func replaceCells(w *drawn, p *panel) (string, error) {
 		return "", fmt.Errorf("%d rows: %w", len(rows), err)
 	}
 	// No other column: one point for each second.
-	change := store.Replacement{Read: rows[0], Put: []store.Cell{{Qualifier: cell.Qualifier, Value: w.value(), Timestamp: cell.Timestamp}}}
+	change := store.Replacement{
+		Read: rows[0],
+		Put:  []store.Cell{{Qualifier: cell.Qualifier, Value: w.value(), Timestamp: cell.Timestamp}},
+	}
 	if w.rng.IntN(2) == 0 {
 		second := qualifierAt(w.rng.IntN(3600))
 		if string(second) != string(cell.Qualifier) {
@@ -139,8 +157,10 @@ func replaceCells(w *drawn, p *panel) (string, error) {
 
 func (w *drawn) putPoint(url string, p *panel) error {
 	return e2e.Put(w.ctx, url, []e2e.Point{{
-		Metric: metricOf(p.region), Timestamp: p.from + w.rng.Int64N(drawnHours*3600), Value: json.RawMessage(fmt.Sprint(w.rng.Int64N(1 << 40))),
-		Tags: map[string]string{"host": hosts[w.rng.IntN(drawnHosts)]},
+		Metric:    metricOf(p.region),
+		Timestamp: p.from + w.rng.Int64N(drawnHours*3600),
+		Value:     json.RawMessage(fmt.Sprint(w.rng.Int64N(1 << 40))),
+		Tags:      map[string]string{"host": hosts[w.rng.IntN(drawnHosts)]},
 	}})
 }
 
@@ -196,7 +216,10 @@ func (w *drawn) deleteRows(url string, p *panel) error {
 
 // regionEvents are what can happen to the region of a panel. After the first calmEvents an
 // unchanged panel may still be answered from memory. Flushes are the most frequent, or there is little to compact.
-var regionEvents = []string{"flush", "flush", "flush", "minor compaction", "minor compaction", rollupsEvent, "major compaction", "move"}
+var regionEvents = []string{
+	"flush", "flush", "flush", "minor compaction", "minor compaction", rollupsEvent, "major compaction",
+	"move",
+}
 
 const calmEvents = 6
 

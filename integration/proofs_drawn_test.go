@@ -139,12 +139,24 @@ func startDrawn(t *testing.T, ctx context.Context, seed uint64) *drawn {
 	}
 	tables := createTables(t, splits...)
 	w := &drawn{
-		T: t, ctx: ctx, rng: rand.New(rand.NewPCG(seed, 0)), seed: seed, base: time.Now().Add(-time.Hour).UnixMilli(), table: tables.Data, state: tables.Data + "-state",
-		stale: map[string]int{}, hits: map[string]int{}, rolled: map[string]int{}, armed: map[string]map[string]int{"exact": {}, "timestamps": {}},
+		T:      t,
+		ctx:    ctx,
+		rng:    rand.New(rand.NewPCG(seed, 0)),
+		seed:   seed,
+		base:   time.Now().Add(-time.Hour).UnixMilli(),
+		table:  tables.Data,
+		state:  tables.Data + "-state",
+		stale:  map[string]int{},
+		hits:   map[string]int{},
+		rolled: map[string]int{},
+		armed:  map[string]map[string]int{"exact": {}, "timestamps": {}},
 	}
 	admin := hbase(t).Admin
 	// Small files are compacted by their sizes, too, so that a minor compaction can leave some.
-	for key, value := range map[string]string{"hbase.hstore.compaction.min.size": "1", "hbase.hstore.compaction.min": "2"} {
+	for key, value := range map[string]string{
+		"hbase.hstore.compaction.min.size": "1",
+		"hbase.hstore.compaction.min":      "2",
+	} {
 		if err := admin.Configure(ctx, tables.Data, key, value); err != nil {
 			t.Fatal(err)
 		}
@@ -152,10 +164,17 @@ func startDrawn(t *testing.T, ctx context.Context, seed uint64) *drawn {
 
 	var err error
 	// Nothing but a reading TSD compacts rows.
-	w.tsd, err = e2e.StartOpenTSDB(within(t, 5*time.Minute), e2e.OpenTSDBOptions{Quorum: hbase(t).Quorum(), Tables: tables, QuickStart: !*soak, Config: map[string]string{
-		"tsd.storage.enable_compaction": "true", "tsd.storage.fix_duplicates": "true", "tsd.http.query.allow_delete": "true",
-		"tsd.storage.compaction.min_flush_threshold": "1000000",
-	}})
+	w.tsd, err = e2e.StartOpenTSDB(within(t, 5*time.Minute), e2e.OpenTSDBOptions{
+		Quorum:     hbase(t).Quorum(),
+		Tables:     tables,
+		QuickStart: !*soak,
+		Config: map[string]string{
+			"tsd.storage.enable_compaction":              "true",
+			"tsd.storage.fix_duplicates":                 "true",
+			"tsd.http.query.allow_delete":                "true",
+			"tsd.storage.compaction.min_flush_threshold": "1000000",
+		},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,18 +196,7 @@ func startDrawn(t *testing.T, ctx context.Context, seed uint64) *drawn {
 		"timestamps": l.gateway(t, tables, env(append(auto, "DOWNPOUR_RESULT_CACHE_PROOF", "timestamps")...)),
 	}
 
-	for i := range drawnRegions {
-		for h := range drawnHosts {
-			put(ctx, t, w.truth.URL, []e2e.Point{{Metric: metricOf(i), Timestamp: dataStart - 7200, Value: json.RawMessage("1"), Tags: map[string]string{"host": hosts[h]}}})
-		}
-	}
-	cells, err := admin.Scan(ctx, tables.Data)
-	if err != nil || len(cells) != drawnRegions*drawnHosts {
-		t.Fatalf("%d rows, want %d: %v", len(cells), drawnRegions*drawnHosts, err)
-	}
-	for i, c := range cells {
-		w.templates[i/drawnHosts] = append(w.templates[i/drawnHosts], c.Row)
-	}
+	w.putSeries()
 	for _, r := range must[[]e2e.Region](t)(admin.Regions(ctx, tables.Data)) {
 		w.regions = append(w.regions, r.EncodedName)
 	}
@@ -200,6 +208,28 @@ func startDrawn(t *testing.T, ctx context.Context, seed uint64) *drawn {
 	t.Cleanup(func() { w.store.Close(); w.stamps.Close() })
 	w.keepWriting()
 	return w
+}
+
+// putSeries puts a point of each series, and keeps the rows that they are in.
+func (w *drawn) putSeries() {
+	w.Helper()
+	for i := range drawnRegions {
+		for h := range drawnHosts {
+			put(w.ctx, w.T, w.truth.URL, []e2e.Point{{
+				Metric:    metricOf(i),
+				Timestamp: dataStart - 7200,
+				Value:     json.RawMessage("1"),
+				Tags:      map[string]string{"host": hosts[h]},
+			}})
+		}
+	}
+	cells, err := hbase(w.T).Admin.Scan(w.ctx, w.table)
+	if err != nil || len(cells) != drawnRegions*drawnHosts {
+		w.Fatalf("%d rows, want %d: %v", len(cells), drawnRegions*drawnHosts, err)
+	}
+	for i, c := range cells {
+		w.templates[i/drawnHosts] = append(w.templates[i/drawnHosts], c.Row)
+	}
 }
 
 func metricOf(region int) string { return fmt.Sprintf("drawn.%02d", region) }
@@ -232,7 +262,13 @@ func (w *drawn) writeElsewhere(ctx context.Context) error {
 		return nil
 	}
 	row := rowAt(w.templates[region][0], dataStart-7200)
-	return w.store.Apply(ctx, w.table, []store.Mutation{{Kind: store.Put, Row: row, Family: "t", Qualifier: []byte{0, 7}, Value: binary.BigEndian.AppendUint64(nil, uint64(w.written.Add(1)))}})
+	return w.store.Apply(ctx, w.table, []store.Mutation{{
+		Kind:      store.Put,
+		Row:       row,
+		Family:    "t",
+		Qualifier: []byte{0, 7},
+		Value:     binary.BigEndian.AppendUint64(nil, uint64(w.written.Add(1))),
+	}})
 }
 
 func rowAt(template []byte, hour int64) []byte {
@@ -292,7 +328,14 @@ func (w *drawn) fill(region int, flushed bool) (panels []*panel) {
 		p.path = fmt.Sprintf("/api/query?start=%d&end=%d&m="+m, p.from, p.from+drawnHours*3600-1, metricOf(region))
 		for _, row := range w.rows(p) {
 			for i := range 4 {
-				cells = append(cells, store.Mutation{Kind: store.Put, Row: row, Family: "t", Qualifier: qualifierAt(i*600 + w.rng.IntN(600)), Value: w.value(), Timestamp: w.base})
+				cells = append(cells, store.Mutation{
+					Kind:      store.Put,
+					Row:       row,
+					Family:    "t",
+					Qualifier: qualifierAt(i*600 + w.rng.IntN(600)),
+					Value:     w.value(),
+					Timestamp: w.base,
+				})
 			}
 		}
 		panels = append(panels, p)
@@ -348,7 +391,12 @@ func (w *drawn) gap(kind round, region int, panels []*panel, first bool) {
 			changes = append(changes, rowChanges[kinds[i]])
 		}
 		for _, c := range changes {
-			events = append(events, event{name: c.name, of: p, hidden: c.hidden, do: func() (string, error) { return c.do(w, p) }})
+			events = append(events, event{
+				name:   c.name,
+				of:     p,
+				hidden: c.hidden,
+				do:     func() (string, error) { return c.do(w, p) },
+			})
 		}
 	}
 	toRegion := func(name string) {
@@ -416,7 +464,8 @@ func (w *drawn) compareChanged(p *panel, changes []string) {
 		w.loadsSeen++
 	}
 	if p.marked && p.last["timestamps"].fromMemory {
-		w.Fatalf("seed %d: after %s: timestamps answer from memory, so a job has left no marker", w.seed, strings.Join(p.history, "; "))
+		w.Fatalf("seed %d: after %s: timestamps answer from memory, so a job has left no marker",
+			w.seed, strings.Join(p.history, "; "))
 	}
 	p.marked = false
 }
@@ -488,7 +537,8 @@ func (w *drawn) compare(p *panel, isNew bool) {
 		case proof == "timestamps" && p.hidden != "" && (got.fromMemory || got.rolled):
 			w.stale[p.hidden]++
 		default:
-			w.Fatalf("seed %d: %s after %s: from memory %v, got\n%s\nwant\n%s", w.seed, proof, strings.Join(p.history, "; "), got.fromMemory, got.groups, want)
+			w.Fatalf("seed %d: %s after %s: from memory %v, got\n%s\nwant\n%s",
+				w.seed, proof, strings.Join(p.history, "; "), got.fromMemory, got.groups, want)
 		}
 	}
 }
@@ -500,7 +550,8 @@ func (w *drawn) ask(g *e2e.Program, p *panel) answer {
 	}
 	a, err := e2e.Get(w.ctx, g.URL+p.path+"&trace=true")
 	if err != nil || a.Status != 200 {
-		w.Fatalf("seed %d: after %s: %s: error %v, %d %s", w.seed, strings.Join(p.history, "; "), p.path, err, a.Status, a.Body)
+		w.Fatalf("seed %d: after %s: %s: error %v, %d %s",
+			w.seed, strings.Join(p.history, "; "), p.path, err, a.Status, a.Body)
 	}
 	return tracedAnswer(w.T, p.path, a.Body)
 }
@@ -521,7 +572,11 @@ func tracedAnswer(t *testing.T, path string, body []byte) answer {
 		groups[i] = string(all[i])
 	}
 	sort.Strings(groups)
-	return answer{groups: strings.Join(groups, "\n"), fromMemory: bytes.Contains(trace, []byte("answered from memory")), rolled: bytes.Contains(trace, []byte(`"rollups":"table `))}
+	return answer{
+		groups:     strings.Join(groups, "\n"),
+		fromMemory: bytes.Contains(trace, []byte("answered from memory")),
+		rolled:     bytes.Contains(trace, []byte(`"rollups":"table `)),
+	}
 }
 
 // report fails if a kind of change never came after an answer from memory, or if no bulk load
@@ -531,7 +586,8 @@ func (w *drawn) report() {
 		w.Errorf("seed %d: timestamps saw none of the bulk loads", w.seed)
 	}
 	for _, c := range rowChanges {
-		w.Logf("%-32s after %d answers from memory by exact, %d by timestamps; %d old answers", c.name, w.armed["exact"][c.name], w.armed["timestamps"][c.name], w.stale[c.name])
+		w.Logf("%-32s after %d answers from memory by exact, %d by timestamps; %d old answers",
+			c.name, w.armed["exact"][c.name], w.armed["timestamps"][c.name], w.stale[c.name])
 		for proof, n := range w.armed {
 			if n[c.name] == 0 {
 				w.Errorf("%s never came after an answer from memory by %s", c.name, proof)
@@ -542,5 +598,6 @@ func (w *drawn) report() {
 	if *soak && w.rolled["timestamps"] == 0 {
 		w.Errorf("seed %d: no answer was made of rollups", w.seed)
 	}
-	w.Logf("%d changes; answers from memory: %v; with rollups: %v; panels of earlier rounds: %d; cells written elsewhere: %d", w.draws, w.hits, w.rolled, w.again, w.written.Load())
+	w.Logf("%d changes; answers from memory: %v; with rollups: %v; panels of earlier rounds: %d; "+
+		"cells written elsewhere: %d", w.draws, w.hits, w.rolled, w.again, w.written.Load())
 }

@@ -30,8 +30,15 @@ const jobMargin = 10 * time.Millisecond
 // compactByJob compacts the rows of a panel, as gateway compact does.
 func compactByJob(w *drawn, p *panel) (string, error) {
 	var compacted int64
-	job := compaction.Job{Store: w.store, Table: w.table, Schema: encoding.DefaultSchema(), FixDuplicates: true, Margin: jobMargin, Now: time.Now,
-		Reached: func(done compaction.Counts, _ []byte) { compacted += done.Compacted }}
+	job := compaction.Job{
+		Store:         w.store,
+		Table:         w.table,
+		Schema:        encoding.DefaultSchema(),
+		FixDuplicates: true,
+		Margin:        jobMargin,
+		Now:           time.Now,
+		Reached:       func(done compaction.Counts, _ []byte) { compacted += done.Compacted },
+	}
 	return w.rewritten(p, "compaction by a job", func(row []byte) (bool, error) {
 		before := compacted
 		err := job.Run(w.ctx, store.KeyRange{Start: row, Stop: append(slices.Clone(row), 0)}, nil)
@@ -66,7 +73,10 @@ func repairByJob(w *drawn, p *panel) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	args := []string{"fsck", "--fix-all", "--last-write-wins", "--compact", strconv.FormatInt(p.from, 10), strconv.FormatInt(p.from+drawnHours*3600-1, 10), "sum", metricOf(p.region)}
+	args := []string{
+		"fsck", "--fix-all", "--last-write-wins", "--compact", strconv.FormatInt(p.from, 10),
+		strconv.FormatInt(p.from+drawnHours*3600-1, 10), "sum", metricOf(p.region),
+	}
 	// 1 is that it has found something.
 	status, out, err := e2e.Run(w.ctx, gatewayProgram, e2e.ProgramOptions{Env: w.env, Dir: w.TempDir(), Args: args})
 	if err != nil || status < 0 || status > 1 {
@@ -107,8 +117,14 @@ func retainByJob(w *drawn, p *panel) (string, error) {
 			yield(uid.Entry{Name: metricOf(p.region), UID: encoding.UID(w.templates[p.region][0][:3])}, nil)
 		}
 	}
-	job := retention.Job{Store: w.store, Schema: encoding.DefaultSchema(), Tables: []retention.Table{{Name: w.table, Span: rules.Hour}}, Rules: rules.All(age),
-		Names: one, Now: func() time.Time { return time.Unix(cut+age, 0) }}
+	job := retention.Job{
+		Store:  w.store,
+		Schema: encoding.DefaultSchema(),
+		Tables: []retention.Table{{Name: w.table, Span: rules.Hour}},
+		Rules:  rules.All(age),
+		Names:  one,
+		Now:    func() time.Time { return time.Unix(cut+age, 0) },
+	}
 	report, err := job.Run(w.ctx, 0, 1<<40)
 	if err != nil {
 		return "", err
@@ -147,8 +163,15 @@ func (w *drawn) rollUp(region int) error {
 	if err := lease.CreateTable(w.ctx, w.stamps, w.state); err != nil {
 		return err
 	}
-	job := rollupjob.Job{Store: w.stamps, Tables: rollupjob.Tables{Data: w.table, State: w.state}, Schema: encoding.DefaultSchema(), Config: w.rollups, FixDuplicates: true,
-		Now: time.Now, Leases: &lease.Keeper{Store: w.stamps, Table: w.state, Holder: lease.Holder()}}
+	job := rollupjob.Job{
+		Store:         w.stamps,
+		Tables:        rollupjob.Tables{Data: w.table, State: w.state},
+		Schema:        encoding.DefaultSchema(),
+		Config:        w.rollups,
+		FixDuplicates: true,
+		Now:           time.Now,
+		Leases:        &lease.Keeper{Store: w.stamps, Table: w.state, Holder: lease.Holder()},
+	}
 	metric, to := encoding.UID(bytes.Clone(w.templates[region][0][:3])), dataStart+w.nextHour[region]*3600
 	_, err := job.Roll(w.ctx, metric, dataStart-7200, to)
 	if err == nil {

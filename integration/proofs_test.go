@@ -25,7 +25,8 @@ func TestProofs_living(t *testing.T) {
 	admin, table := hbase(t).Admin, l.table
 	change := func(kind string, at int64) func(row []byte) error {
 		return func(row []byte) error {
-			return admin.Change(ctx, table, e2e.CellChange{Kind: kind, Row: row, Qualifier: []byte("q0"), Value: []byte("changed!"), At: at})
+			return admin.Change(ctx,
+				table, e2e.CellChange{Kind: kind, Row: row, Qualifier: []byte("q0"), Value: []byte("changed!"), At: at})
 		}
 	}
 	old := l.base + 1
@@ -62,7 +63,8 @@ func TestProofs_living(t *testing.T) {
 				t.Errorf("%s, %s: %v", c.name, proof, err)
 			}
 			if same := after == before[proof]; same != (c.hidden && proof == "timestamps") {
-				t.Errorf("%s, %s: the token is the same: %v; want it only if the change is hidden (%v)", c.name, proof, same, c.hidden)
+				t.Errorf("%s, %s: the token is the same: %v; want it only if the change is hidden (%v)",
+					c.name, proof, same, c.hidden)
 			}
 		}
 	}
@@ -77,7 +79,13 @@ func TestProofs_large(t *testing.T) {
 	admin, r := hbase(t).Admin, store.KeyRange{Start: []byte("k"), Stop: []byte("l")}
 	for i := range 40 {
 		row := fmt.Appendf(nil, "k%02d", i)
-		if err := admin.Change(ctx, l.table, e2e.CellChange{Kind: "put", Row: row, Qualifier: []byte("q0"), Value: make([]byte, 32<<10), At: l.base}); err != nil {
+		if err := admin.Change(ctx, l.table, e2e.CellChange{
+			Kind:      "put",
+			Row:       row,
+			Qualifier: []byte("q0"),
+			Value:     make([]byte, 32<<10),
+			At:        l.base,
+		}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -86,11 +94,18 @@ func TestProofs_large(t *testing.T) {
 	}
 
 	before := l.settled(ctx, "1.25 MiB in one file with recent cells", r)
-	if err := admin.Change(ctx, l.table, e2e.CellChange{Kind: "put", Row: []byte("k39"), Qualifier: []byte("q0"), Value: []byte("changed!"), At: -1}); err != nil {
+	if err := admin.Change(ctx, l.table, e2e.CellChange{
+		Kind:      "put",
+		Row:       []byte("k39"),
+		Qualifier: []byte("q0"),
+		Value:     []byte("changed!"),
+		At:        -1,
+	}); err != nil {
 		t.Fatal(err)
 	}
 	if after, err := l.stores["timestamps"].Version(ctx, l.table, "t", r); err != nil || after == before["timestamps"] {
-		t.Errorf("after a put to its last row: token %x, error %v; want another one than %x", after, err, before["timestamps"])
+		t.Errorf("after a put to its last row: token %x, error %v; want another one than %x",
+			after, err, before["timestamps"])
 	}
 }
 
@@ -104,11 +119,19 @@ type living struct {
 }
 
 func startLiving(ctx context.Context, t *testing.T) *living {
-	l := &living{T: t, table: t.Name(), base: time.Now().Add(-time.Hour).UnixMilli(), stores: map[string]store.Versioner{}}
+	l := &living{
+		T:      t,
+		table:  t.Name(),
+		base:   time.Now().Add(-time.Hour).UnixMilli(),
+		stores: map[string]store.Versioner{},
+	}
 	if err := hbase(t).Admin.CreateTable(ctx, l.table, "NONE", []string{"t"}); err != nil {
 		t.Fatal(err)
 	}
-	for name, proof := range map[string]hbasestore.Proof{"exact": hbasestore.ProofExact, "timestamps": hbasestore.ProofTimestamps} {
+	for name, proof := range map[string]hbasestore.Proof{
+		"exact":      hbasestore.ProofExact,
+		"timestamps": hbasestore.ProofTimestamps,
+	} {
 		cfg, err := hbasestore.ParseAddress(hbase(t).Quorum())
 		if err != nil {
 			t.Fatal(err)
@@ -128,7 +151,9 @@ func startLiving(ctx context.Context, t *testing.T) *living {
 	go func() {
 		defer close(done)
 		for i := 0; writing.Err() == nil; i++ {
-			_ = l.stamps.Apply(writing, l.table, []store.Mutation{{Kind: store.Put, Row: []byte("zz"), Family: "t", Qualifier: []byte("q"), Value: fmt.Append(nil, i)}})
+			_ = l.stamps.Apply(writing, l.table, []store.Mutation{
+				{Kind: store.Put, Row: []byte("zz"), Family: "t", Qualifier: []byte("q"), Value: fmt.Append(nil, i)},
+			})
 		}
 	}()
 	t.Cleanup(func() { stop(); <-done })
@@ -145,7 +170,13 @@ func (l *living) fill(ctx context.Context, i int) store.KeyRange {
 		if j > 0 {
 			row = fmt.Appendf(nil, "k%02d-%d", i, j)
 		}
-		if err := hbase(l.T).Admin.Change(ctx, l.table, e2e.CellChange{Kind: "put", Row: row, Qualifier: []byte("q0"), Value: binary.BigEndian.AppendUint64(nil, 7), At: l.base}); err != nil {
+		if err := hbase(l.T).Admin.Change(ctx, l.table, e2e.CellChange{
+			Kind:      "put",
+			Row:       row,
+			Qualifier: []byte("q0"),
+			Value:     binary.BigEndian.AppendUint64(nil, 7),
+			At:        l.base,
+		}); err != nil {
 			l.Fatal(err)
 		}
 	}
@@ -189,7 +220,9 @@ func (l *living) replace(ctx context.Context, row []byte) error {
 		return fmt.Errorf("%d rows: %w", len(rows), err)
 	}
 	at := rows[0].Cells[0].Timestamp
-	out, err := l.stamps.Replace(ctx, l.table, "t", []store.Replacement{{Read: rows[0], Put: []store.Cell{{Qualifier: []byte("q1"), Value: []byte("v"), Timestamp: at}}}})
+	out, err := l.stamps.Replace(ctx, l.table, "t", []store.Replacement{
+		{Read: rows[0], Put: []store.Cell{{Qualifier: []byte("q1"), Value: []byte("v"), Timestamp: at}}},
+	})
 	if err == nil && out[0] != store.Replaced {
 		err = fmt.Errorf("got %v, want %v", out[0], store.Replaced)
 	}

@@ -88,9 +88,12 @@ func TestPushdown_rowsSelectedInRegionServers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := ask(ctx, t, ours.URL, question{path: fmt.Sprintf("/api/query?start=%d&end=%d&m=sum:one.of.many%%7Bhost=h0500%%7D", dataStart, dataStart+3600)})
+	a := ask(ctx, t, ours.URL, question{
+		path: fmt.Sprintf("/api/query?start=%d&end=%d&m=sum:one.of.many%%7Bhost=h0500%%7D", dataStart, dataStart+3600),
+	})
 	want := `[{"metric":"one.of.many","tags":{"host":"h0500"},"aggregateTags":[],"dps":{"1356998400":1}}]`
-	if r, err := (compare.Comparer{}).Answers(compare.Answer{Status: 200, Body: []byte(want)}, a); err != nil || !r.Equal() {
+	if r, err := (compare.Comparer{}).Answers(compare.Answer{Status: 200, Body: []byte(want)}, a); err != nil ||
+		!r.Equal() {
 		t.Errorf("error %v, %v", err, r)
 	}
 	after, _, err := hbase(t).Admin.ReadRequests(ctx, tables.Data)

@@ -49,12 +49,16 @@ func TestPython_wheel(t *testing.T) {
 	}
 	root := must[string](t)(e2e.Root())
 	info := "downpour_client-" + version.Version + ".dist-info/"
-	for _, line := range []string{"Name: downpour-client", "Version: " + version.Version, "Requires-Python: >=3.9", "License-Expression: Apache-2.0", "Classifier: Typing :: Typed"} {
+	for _, line := range []string{
+		"Name: downpour-client", "Version: " + version.Version, "Requires-Python: >=3.9",
+		"License-Expression: Apache-2.0", "Classifier: Typing :: Typed",
+	} {
 		if !strings.Contains(read(info+"METADATA"), "\n"+line+"\n") {
 			t.Errorf("no %q in\n%s", line, read(info+"METADATA"))
 		}
 	}
-	if licence := must[[]byte](t)(os.ReadFile(filepath.Join(root, "LICENSE"))); read(info+"licenses/LICENSE") != string(licence) {
+	licence := must[[]byte](t)(os.ReadFile(filepath.Join(root, "LICENSE")))
+	if read(info+"licenses/LICENSE") != string(licence) {
 		t.Error("the licence is not that of the release: copy LICENSE to integration/python")
 	}
 	if !slices.ContainsFunc(file.File, func(f *zip.File) bool { return f.Name == "downpour/py.typed" }) {
@@ -63,8 +67,9 @@ func TestPython_wheel(t *testing.T) {
 
 	sources := strings.TrimSuffix(path, "-py3-none-any.whl") + ".tar.gz"
 	dir := t.TempDir()
-	built := must[[]byte](t)(e2e.PythonIn(ctx, "venv", []string{"SOURCE_DATE_EPOCH=" + strconv.FormatInt(file.File[0].Modified.Unix(), 10)},
-		"-m", "pip", "wheel", "--quiet", "--no-index", "--no-deps", "--no-build-isolation", "--wheel-dir", dir, sources))
+	built := must[[]byte](t)(e2e.PythonIn(ctx, "venv",
+		[]string{"SOURCE_DATE_EPOCH=" + strconv.FormatInt(file.File[0].Modified.Unix(), 10)}, "-m", "pip", "wheel",
+		"--quiet", "--no-index", "--no-deps", "--no-build-isolation", "--wheel-dir", dir, sources))
 	again := must[[]byte](t)(os.ReadFile(filepath.Join(dir, filepath.Base(path))))
 	if string(again) != string(must[[]byte](t)(os.ReadFile(path))) {
 		t.Errorf("the sources make another wheel\n%s", built)
@@ -82,14 +87,17 @@ func TestPython_package(t *testing.T) {
 	path, root := wheel(ctx, t), must[string](t)(e2e.Root())
 	for _, environment := range pythons {
 		dir := t.TempDir()
-		must[[]byte](t)(e2e.PythonIn(ctx, environment, nil, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--target", dir, path))
+		must[[]byte](t)(e2e.PythonIn(ctx, environment, nil, "-m", "pip", "install", "--quiet", "--no-index",
+			"--no-deps", "--target", dir, path))
 		env := []string{"PYTHONPATH=" + dir, "PYTHONDONTWRITEBYTECODE=1"}
-		from := must[[]byte](t)(e2e.PythonIn(ctx, environment, env, "-c", "import sys, downpour; print(sys.version, downpour.__file__)"))
+		from := must[[]byte](t)(e2e.PythonIn(ctx, environment, env,
+			"-c", "import sys, downpour; print(sys.version, downpour.__file__)"))
 		if !strings.Contains(string(from), dir) {
 			t.Errorf("%s tests %s, want what the wheel holds", environment, from)
 		}
 		t.Logf("%s", from)
-		if _, err := e2e.PythonIn(ctx, environment, env, filepath.Join(root, "integration/python/tests/run.py")); err != nil {
+		if _, err := e2e.PythonIn(ctx, environment, env,
+			filepath.Join(root, "integration/python/tests/run.py")); err != nil {
 			t.Errorf("%s: %v", environment, err)
 		}
 	}
@@ -104,7 +112,10 @@ func TestPython_types(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(must[string](t)(e2e.Root()), "integration/python")
-	for environment, more := range map[string][]string{"python-oldest": {"--ignore-missing-imports"}, "python-newest": {"--python-version", "3.14"}} {
+	for environment, more := range map[string][]string{
+		"python-oldest": {"--ignore-missing-imports"},
+		"python-newest": {"--python-version", "3.14"},
+	} {
 		// Options first: mypy takes no more files behind one that follows a file.
 		args := append([]string{"-m", "mypy", "--strict", "--config-file", "", "--cache-dir", t.TempDir()}, more...)
 		args = append(args, filepath.Join(dir, "downpour"), filepath.Join(dir, "tests/typed.py"))
@@ -125,8 +136,12 @@ func TestPython_examples(t *testing.T) {
 	var points []e2e.Point
 	for minute := range 120 {
 		for host, value := range map[string]int{"a": 10, "b": 20 - 20*(minute/60)} { // b is the busier one for an hour
-			points = append(points, e2e.Point{Metric: "cpu.user", Timestamp: dataStart + int64(minute*60), Value: json.RawMessage(strconv.Itoa(value)),
-				Tags: map[string]string{"host": host}})
+			points = append(points, e2e.Point{
+				Metric:    "cpu.user",
+				Timestamp: dataStart + int64(minute*60),
+				Value:     json.RawMessage(strconv.Itoa(value)),
+				Tags:      map[string]string{"host": host},
+			})
 		}
 	}
 	if err := e2e.Put(ctx, ours.URL, points); err != nil {
@@ -136,7 +151,8 @@ func TestPython_examples(t *testing.T) {
 	asked := []string{ours.URL, "sum:1m-avg:cpu.user{host=*}", strconv.Itoa(dataStart), strconv.Itoa(dataStart + 7199)}
 	f := func(script, want string, args ...string) {
 		t.Helper()
-		if got := must[[]byte](t)(e2e.Python(ctx, "integration/python/examples/"+script, append(asked, args...)...)); string(got) != want {
+		got := must[[]byte](t)(e2e.Python(ctx, "integration/python/examples/"+script, append(asked, args...)...))
+		if string(got) != want {
 			t.Errorf("%s prints\n%swant\n%s", script, got, want)
 		}
 	}

@@ -39,20 +39,27 @@ func TestPython_expressions(t *testing.T) {
 	put(ctx, t, ours.URL, introduce())
 	put(ctx, t, ours.URL, dataset(7))
 	expressions := []string{
-		"sum:load.int", "none:load.int{host=web01}", "avg:5m-avg:load.float{host=*,dc=lga}", "max:load.int{host=web*}",
-		"sum:load.int{host=web01|db02}{dc=lga}", "sum:load.int{}{dc=*}", "min:10m-max-nan:load.mixed{host=*}{dc=literal_or(lga|sjc)}",
-		"sum:rate:load.counter{host=*}", "sum:rate{counter}:load.counter", "sum:rate{counter,65535,10}:load.counter{host=*}",
-		"sum:rate{dropcounter}:1m-max:load.counter{host=*}", "sum:load.int{host=regexp(web0[12])}", "sum:load.int{host=not_literal_or(web01)}",
-		"sum:load.int{host=iwildcard(WEB*)}{dc=wildcard(*)}", "sum:explicit_tags:load.int{host=*,dc=*}", "sum:1h-sum-zero:load.ms{host=*}",
+		"sum:load.int", "none:load.int{host=web01}", "avg:5m-avg:load.float{host=*,dc=lga}",
+		"max:load.int{host=web*}", "sum:load.int{host=web01|db02}{dc=lga}", "sum:load.int{}{dc=*}",
+		"min:10m-max-nan:load.mixed{host=*}{dc=literal_or(lga|sjc)}", "sum:rate:load.counter{host=*}",
+		"sum:rate{counter}:load.counter", "sum:rate{counter,65535,10}:load.counter{host=*}",
+		"sum:rate{dropcounter}:1m-max:load.counter{host=*}", "sum:load.int{host=regexp(web0[12])}",
+		"sum:load.int{host=not_literal_or(web01)}", "sum:load.int{host=iwildcard(WEB*)}{dc=wildcard(*)}",
+		"sum:explicit_tags:load.int{host=*,dc=*}", "sum:1h-sum-zero:load.ms{host=*}",
 	}
-	lines := bytes.Split(bytes.TrimSpace(must[[]byte](t)(e2e.Python(ctx, "integration/readers/expressions.py", expressions...))), []byte("\n"))
+	lines := bytes.Split(
+		bytes.TrimSpace(must[[]byte](t)(e2e.Python(ctx, "integration/readers/expressions.py", expressions...))),
+		[]byte("\n"),
+	)
 	for i, expression := range expressions {
 		times := fmt.Sprintf("start=%d&end=%d", dataStart, dataStart+7200)
 		want := must[e2e.Answer](t)(e2e.Get(ctx, ours.URL+"/api/query?"+times+"&m="+url.QueryEscape(expression)))
 		body := fmt.Sprintf(`{"start":%d,"end":%d,"queries":[%s]}`, dataStart, dataStart+7200, lines[i])
 		got := must[e2e.Answer](t)(e2e.Post(ctx, ours.URL+"/api/query", body))
-		if want.Status != 200 || got.Status != want.Status || string(got.Body) != string(want.Body) || !strings.Contains(string(got.Body), "dps") {
-			t.Errorf("%s as %s: %d %.300s\nwant %d %.300s", expression, lines[i], got.Status, got.Body, want.Status, want.Body)
+		if want.Status != 200 || got.Status != want.Status || string(got.Body) != string(want.Body) ||
+			!strings.Contains(string(got.Body), "dps") {
+			t.Errorf("%s as %s: %d %.300s\nwant %d %.300s",
+				expression, lines[i], got.Status, got.Body, want.Status, want.Body)
 		}
 	}
 }

@@ -18,7 +18,8 @@ import (
 	"downpour/integration/e2e"
 )
 
-var updateFlag = flag.Bool("update", false, "write what OpenTSDB answers to the recordings that integration/replay asks again, and do not compare it with them")
+var updateFlag = flag.Bool("update", false,
+	"write what OpenTSDB answers to the recordings that integration/replay asks again, and do not compare it with them")
 
 // notes is what OpenTSDB answers in one test to questions of the fixed seed. It becomes a recording,
 // or is compared with the one that there is. The nil value notes nothing.
@@ -65,13 +66,16 @@ func (n *notes) finish(uid [][4]string) {
 		n.t.Fatalf("%v; -update writes it", err)
 	}
 	if old.Rows != n.now.Rows || len(old.UID) != len(uid) {
-		n.t.Errorf("%s is of the rows %s and %d cells of UIDs, want %s and %d; -update writes it again", n.name, old.Rows, len(old.UID), n.now.Rows, len(uid))
+		n.t.Errorf("%s is of the rows %s and %d cells of UIDs, want %s and %d; -update writes it again",
+			n.name, old.Rows, len(old.UID), n.now.Rows, len(uid))
 	}
 	for key, now := range n.now.Asked {
 		was, ok := old.Asked[key]
-		r, _, err := compare.WithReference(compare.Answer{Status: was.Status, Body: []byte(was.Body)}, compare.Answer{Status: now.Status, Body: []byte(now.Body)})
+		r, _, err := compare.WithReference(compare.Answer{Status: was.Status, Body: []byte(was.Body)},
+			compare.Answer{Status: now.Status, Body: []byte(now.Body)})
 		if !ok || err != nil || !r.Equal() {
-			n.t.Errorf("%s, question %s: recorded %t, error %v, %v\nOpenTSDB now: %d %.1000s", n.name, key, ok, err, r, now.Status, now.Body)
+			n.t.Errorf("%s, question %s: recorded %t, error %v, %v\nOpenTSDB now: %d %.1000s",
+				n.name, key, ok, err, r, now.Status, now.Body)
 		}
 	}
 }
@@ -81,8 +85,16 @@ func (n *notes) finish(uid [][4]string) {
 func (l layout) recordCells(t *testing.T, uid, data []string) {
 	t.Helper()
 	s := l.schema()
-	now := conformance.Cells{SaltWidth: s.SaltWidth, SaltBuckets: s.SaltBuckets, MetricWidth: s.MetricWidth, TagKWidth: s.TagKWidth, TagVWidth: s.TagVWidth,
-		Appends: l.appends, UID: uid, Data: data}
+	now := conformance.Cells{
+		SaltWidth:   s.SaltWidth,
+		SaltBuckets: s.SaltBuckets,
+		MetricWidth: s.MetricWidth,
+		TagKWidth:   s.TagKWidth,
+		TagVWidth:   s.TagVWidth,
+		Appends:     l.appends,
+		UID:         uid,
+		Data:        data,
+	}
 	add := func(points []e2e.Point, n int) {
 		for some := range slices.Chunk(points, n) {
 			now.Puts = append(now.Puts, must[[]byte](t)(json.Marshal(some)))

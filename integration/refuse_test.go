@@ -23,7 +23,8 @@ func TestRefuse_start(t *testing.T) {
 		t.Helper()
 		all := map[string]string{"DOWNPOUR_SELF_METRICS": "0"}
 		maps.Copy(all, env)
-		status, out, err := e2e.Run(within(t, time.Minute), gatewayProgram, e2e.ProgramOptions{Env: all, Dir: t.TempDir()})
+		status, out, err := e2e.Run(within(t, time.Minute),
+			gatewayProgram, e2e.ProgramOptions{Env: all, Dir: t.TempDir()})
 		if err != nil || status == 0 {
 			t.Errorf("%v: exit status %d, %v; want a refusal\n%s", env, status, err, out)
 			return
@@ -38,7 +39,8 @@ func TestRefuse_start(t *testing.T) {
 	port := must[int](t)(e2e.FreePort())
 	free := fmt.Sprintf("127.0.0.1:%d", port)
 	f(map[string]string{"DOWNPOUR_LISTEN": running.Addr}, "DOWNPOUR_LISTEN")
-	f(map[string]string{"DOWNPOUR_LISTEN": strings.Replace(free, "127.0.0.1", "0.0.0.0", 1)}, "DOWNPOUR_TOKEN_FILE", "DOWNPOUR_INSECURE")
+	f(map[string]string{"DOWNPOUR_LISTEN": strings.Replace(free, "127.0.0.1", "0.0.0.0", 1)}, "DOWNPOUR_TOKEN_FILE",
+		"DOWNPOUR_INSECURE")
 	f(map[string]string{"DOWNPOUR_LISTEN": free, "DOWNPOUR_NO_SUCH": "1"}, "DOWNPOUR_NO_SUCH")
 	f(map[string]string{"DOWNPOUR_LISTEN": free, "DOWNPOUR_STORE": "nonsense"}, "DOWNPOUR_STORE")
 }
@@ -96,7 +98,8 @@ func TestRefuse_noHBase(t *testing.T) {
 			}
 			err := e2e.Until(ctx, 100*time.Millisecond, func(ctx context.Context) error {
 				a, err := e2e.Get(ctx, fmt.Sprintf("http://%s/api/query?start=1h-ago&m=sum:load.int", listen))
-				if err == nil && (a.Status != http.StatusServiceUnavailable || !strings.Contains(string(a.Body), nobody)) {
+				if err == nil &&
+					(a.Status != http.StatusServiceUnavailable || !strings.Contains(string(a.Body), nobody)) {
 					err = fmt.Errorf("status %d: %.300s; want 503 and the reason", a.Status, a.Body)
 				}
 				return err

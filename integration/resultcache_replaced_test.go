@@ -49,9 +49,10 @@ func (s *tableLife) replacement(rng *rand.Rand, way []string, snapshot string) [
 		return hbase(s.T).Admin.Snapshot(ctx, s.tables.Data, snapshot)
 	}, values())}}
 	for _, word := range way {
-		steps = append(steps, step{fmt.Sprintf("%s of %v, %d puts", word, way, n), s.both(func(ctx context.Context) error {
-			return s.replace(ctx, word, snapshot)
-		}, values())})
+		steps = append(steps, step{fmt.Sprintf("%s of %v, %d puts", word, way, n),
+			s.both(func(ctx context.Context) error {
+				return s.replace(ctx, word, snapshot)
+			}, values())})
 	}
 	return steps
 }
@@ -60,8 +61,10 @@ func (s *tableLife) replacement(rng *rand.Rand, way []string, snapshot string) [
 func somePoints(rng *rand.Rand, n int) (points []e2e.Point) {
 	for _, second := range rng.Perm(3600)[:n] {
 		points = append(points, e2e.Point{
-			Metric: "load.int", Timestamp: dataStart + 1800 + int64(second), Value: json.RawMessage(fmt.Sprint(rng.IntN(1000))),
-			Tags: map[string]string{"host": "a"},
+			Metric:    "load.int",
+			Timestamp: dataStart + 1800 + int64(second),
+			Value:     json.RawMessage(fmt.Sprint(rng.IntN(1000))),
+			Tags:      map[string]string{"host": "a"},
 		})
 	}
 	return points
@@ -154,7 +157,10 @@ func (s *tableLife) clone(ctx context.Context, snapshot string) error {
 		if err != nil {
 			return err
 		}
-		if same := slices.EqualFunc(before, after, func(a, b e2e.Region) bool { return a.EncodedName != b.EncodedName || a.Server == b.Server }); same {
+		same := slices.EqualFunc(before, after, func(a, b e2e.Region) bool {
+			return a.EncodedName != b.EncodedName || a.Server == b.Server
+		})
+		if same {
 			s.Logf("clone on the old servers after %d tries", try+1)
 			break
 		}

@@ -57,9 +57,16 @@ type tableLife struct {
 func startTableLife(t *testing.T) *tableLife {
 	s := &tableLife{T: t, tables: createTables(t)}
 	var err error
-	s.tsd, err = e2e.StartOpenTSDB(within(t, 5*time.Minute), e2e.OpenTSDBOptions{Quorum: hbase(t).Quorum(), Tables: s.tables, QuickStart: !*soak, Config: map[string]string{
-		"tsd.storage.enable_compaction": "true", "tsd.storage.fix_duplicates": "true", "tsd.http.query.allow_delete": "true",
-	}})
+	s.tsd, err = e2e.StartOpenTSDB(within(t, 5*time.Minute), e2e.OpenTSDBOptions{
+		Quorum:     hbase(t).Quorum(),
+		Tables:     s.tables,
+		QuickStart: !*soak,
+		Config: map[string]string{
+			"tsd.storage.enable_compaction": "true",
+			"tsd.storage.fix_duplicates":    "true",
+			"tsd.http.query.allow_delete":   "true",
+		},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +81,11 @@ func startTableLife(t *testing.T) *tableLife {
 	byTimestamps := maps.Clone(env)
 	byTimestamps["DOWNPOUR_RESULT_CACHE_PROOF"] = "timestamps"
 	stamped := l.gateway(t, s.tables, byTimestamps)
-	s.readers = map[string]*e2e.Program{"alone": alone, "timestamps": stamped, "pushed": l.gateway(t, s.tables, pushing)}
+	s.readers = map[string]*e2e.Program{
+		"alone":      alone,
+		"timestamps": stamped,
+		"pushed":     l.gateway(t, s.tables, pushing),
+	}
 	s.metrics = map[string][]string{"alone": {alone.URL + "/metrics"}, "timestamps": {stamped.URL + "/metrics"}}
 	for _, server := range servers {
 		s.metrics["pushed"] = append(s.metrics["pushed"], "http://"+server+"/metrics")
@@ -91,7 +102,12 @@ type step struct {
 func (s *tableLife) steps() []step {
 	late := func(value string) func(context.Context) error {
 		return func(ctx context.Context) error {
-			return e2e.Put(ctx, s.tsd.URL, []e2e.Point{{Metric: "load.int", Timestamp: dataStart + 1234, Value: json.RawMessage(value), Tags: map[string]string{"host": "a"}}})
+			return e2e.Put(ctx, s.tsd.URL, []e2e.Point{{
+				Metric:    "load.int",
+				Timestamp: dataStart + 1234,
+				Value:     json.RawMessage(value),
+				Tags:      map[string]string{"host": "a"},
+			}})
 		}
 	}
 	admin, table := hbase(s.T).Admin, s.tables.Data
@@ -100,7 +116,10 @@ func (s *tableLife) steps() []step {
 		{"nothing", func(context.Context) error { return nil }},
 		{"late point", late("5")},
 		{"overwrite of the same length", late("6")},
-		{"compaction by OpenTSDB", func(context.Context) error { awaitCompaction(s.T, s.tsd, s.tables, metrics...); return nil }},
+		{
+			"compaction by OpenTSDB",
+			func(context.Context) error { awaitCompaction(s.T, s.tsd, s.tables, metrics...); return nil },
+		},
 		{"late point in a compacted row", late("7")},
 		{"overwrite in a compacted row", late("8")},
 		{"HBase flushes", func(ctx context.Context) error { return admin.Flush(ctx, table) }},
@@ -174,8 +193,8 @@ func (s *tableLife) questions() (all []question) {
 	return all
 }
 
-// agree asks until each reader has answered all questions from its cache, the gateways alone, one for each proof, also as
-// whole plans. Every answer on the way must be OpenTSDB's.
+// agree asks until each reader has answered all questions from its cache, the gateways alone, one
+// for each proof, also as whole plans. Every answer on the way must be OpenTSDB's.
 func (s *tableLife) agree(ctx context.Context, name string) {
 	s.Helper()
 	want := map[question]compare.Answer{}
@@ -195,7 +214,8 @@ func (s *tableLife) agree(ctx context.Context, name string) {
 			}
 			hits, whole := s.hits(ctx, reader)
 			if hits < before+len(want) || reader != "pushed" && whole < wholeBefore+len(want) {
-				return fmt.Errorf("%d answers from memory, %d of them whole, want %d", hits-before, whole-wholeBefore, len(want))
+				return fmt.Errorf("%d answers from memory, %d of them whole, want %d",
+					hits-before, whole-wholeBefore, len(want))
 			}
 			return nil
 		})

@@ -35,7 +35,12 @@ func retainedPoints(now time.Time) (points []e2e.Point) {
 				for _, second := range []int64{0, 1800, 3599} {
 					at := hour - h*encoding.RowSeconds + second
 					if at <= now.Unix() {
-						points = append(points, e2e.Point{Metric: metric, Timestamp: at, Value: json.RawMessage(strconv.FormatInt(at%1000, 10)), Tags: map[string]string{"host": fmt.Sprint("h", series)}})
+						points = append(points, e2e.Point{
+							Metric:    metric,
+							Timestamp: at,
+							Value:     json.RawMessage(strconv.FormatInt(at%1000, 10)),
+							Tags:      map[string]string{"host": fmt.Sprint("h", series)},
+						})
 					}
 				}
 			}
@@ -132,7 +137,10 @@ func TestRetention_hbase(t *testing.T) {
 	start := now.Add(-(retainHours + 1) * time.Hour).Unix()
 
 	env := l.env(t, tables)
-	maps.Copy(env, map[string]string{"DOWNPOUR_TABLE_STATE": state, "DOWNPOUR_RETENTION": writeFile(t, "rules.txt", fmt.Sprintf("^ret\\.goes %dh\n", retainAge))})
+	maps.Copy(env, map[string]string{
+		"DOWNPOUR_TABLE_STATE": state,
+		"DOWNPOUR_RETENTION":   writeFile(t, "rules.txt", fmt.Sprintf("^ret\\.goes %dh\n", retainAge)),
+	})
 	split := make(chan error, 1)
 	go func() {
 		cells, err := hbase(t).Admin.Scan(ctx, tables.Data)
@@ -142,7 +150,11 @@ func TestRetention_hbase(t *testing.T) {
 		split <- err
 	}()
 	left := retain(t, points, func(args ...string) string {
-		status, out, err := e2e.Run(ctx, "./gateway/cmd/gateway", e2e.ProgramOptions{Env: env, Dir: t.TempDir(), Args: args})
+		status, out, err := e2e.Run(ctx, "./gateway/cmd/gateway", e2e.ProgramOptions{
+			Env:  env,
+			Dir:  t.TempDir(),
+			Args: args,
+		})
 		if err != nil || status != 0 {
 			t.Fatalf("%q: status %d, %v, %s", args, status, err, out)
 		}
@@ -160,7 +172,8 @@ func TestRetention_hbase(t *testing.T) {
 		}
 		for _, metric := range []string{"ret.goes", "ret.stays"} {
 			q := question{path: retainedQuery(metric, start)}
-			report, _, err := compare.WithSalted(func() compare.Answer { return ask(ctx, t, tsd.URL, q) }, ask(ctx, t, ours.URL, q))
+			report, _, err := compare.WithSalted(func() compare.Answer { return ask(ctx, t, tsd.URL, q) },
+				ask(ctx, t, ours.URL, q))
 			if err != nil || !report.Equal() {
 				t.Errorf("%s: %s: %v, %v", step, metric, err, report)
 			}

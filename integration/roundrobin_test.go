@@ -80,7 +80,8 @@ func oneIsKilled(ctx context.Context, t *testing.T, gateways ...*e2e.Program) {
 	for _, g := range gateways {
 		l.check(t.Context(), g.URL)
 	}
-	t.Logf("%d batches and %d queries answered, %d requests failed and were sent again", l.batches.Load(), l.queries.Load(), robin.failed.Load())
+	t.Logf("%d batches and %d queries answered, %d requests failed and were sent again",
+		l.batches.Load(), l.queries.Load(), robin.failed.Load())
 }
 
 // roundRobin passes requests on to each backend in turn; one that failed is left
@@ -99,7 +100,11 @@ const leftOut = 300 * time.Millisecond
 
 func newRoundRobin(t *testing.T, urls ...string) *roundRobin {
 	t.Helper()
-	r := &roundRobin{down: make([]atomic.Int64, len(urls)), served: make([]atomic.Int64, len(urls)), busy: make([]atomic.Int64, len(urls))}
+	r := &roundRobin{
+		down:   make([]atomic.Int64, len(urls)),
+		served: make([]atomic.Int64, len(urls)),
+		busy:   make([]atomic.Int64, len(urls)),
+	}
 	for i, text := range urls {
 		p := httputil.NewSingleHostReverseProxy(must[*url.URL](t)(url.Parse(text)))
 		p.ErrorLog = log.New(io.Discard, "", 0)
@@ -217,7 +222,12 @@ func (l *load) write(ctx context.Context, w *robinWriter) {
 }
 
 func robinPoint(metric, series string, n int64) e2e.Point {
-	return e2e.Point{Metric: metric, Timestamp: dataStart + n, Value: json.RawMessage(strconv.FormatInt(n, 10)), Tags: map[string]string{"series": series}}
+	return e2e.Point{
+		Metric:    metric,
+		Timestamp: dataStart + n,
+		Value:     json.RawMessage(strconv.FormatInt(n, 10)),
+		Tags:      map[string]string{"series": series},
+	}
 }
 
 // readSettled asks about what does not change.
@@ -233,7 +243,8 @@ func (l *load) readSettled(ctx context.Context) {
 		if !ok {
 			return
 		}
-		if r, err := l.comparer.Answers(want, compare.Answer{Status: a.Status, Body: a.Body}); err != nil || !r.Equal() {
+		r, err := l.comparer.Answers(want, compare.Answer{Status: a.Status, Body: a.Body})
+		if err != nil || !r.Equal() {
 			l.t.Errorf("%s: %v, %v: %d %.300s", q.name, err, r, a.Status, a.Body)
 		}
 		l.queries.Add(1)
@@ -259,7 +270,8 @@ func (l *load) readWritten(ctx context.Context) {
 }
 
 func (w *robinWriter) path() string {
-	return fmt.Sprintf("/api/query?start=%d&end=%d&arrays=true&m=none:robin.points%%7Bseries=%s%%7D", dataStart, dataStart+1_000_000, w.name)
+	return fmt.Sprintf("/api/query?start=%d&end=%d&arrays=true&m=none:robin.points%%7Bseries=%s%%7D",
+		dataStart, dataStart+1_000_000, w.name)
 }
 
 // read compares an answer about the writer's series with what it has sent.
@@ -314,7 +326,8 @@ func (l *load) check(ctx context.Context, url string) {
 		}
 	}
 	// A new name that several clients sent at once, through two gateways, is one series.
-	a := must[e2e.Answer](l.t)(e2e.Get(ctx, fmt.Sprintf("%s/api/query?start=%d&end=%d&m=none:robin.names", url, dataStart, dataStart+1_000_000)))
+	a := must[e2e.Answer](l.t)(e2e.Get(ctx, fmt.Sprintf("%s/api/query?start=%d&end=%d&m=none:robin.names",
+		url, dataStart, dataStart+1_000_000)))
 	var names []struct {
 		Tags map[string]string
 		DPS  map[string]int64
@@ -325,7 +338,8 @@ func (l *load) check(ctx context.Context, url string) {
 	seen := map[string]bool{}
 	for _, n := range names {
 		name := n.Tags["series"]
-		if i, err := strconv.ParseInt(name[1:], 10, 64); err != nil || seen[name] || len(n.DPS) != 1 || n.DPS[strconv.FormatInt(dataStart+i*robinBatch, 10)] != i*robinBatch {
+		if i, err := strconv.ParseInt(name[1:], 10, 64); err != nil || seen[name] || len(n.DPS) != 1 ||
+			n.DPS[strconv.FormatInt(dataStart+i*robinBatch, 10)] != i*robinBatch {
 			l.t.Errorf("series of the name %s: %v, seen before: %t", name, n.DPS, seen[name])
 		}
 		seen[name] = true
@@ -338,7 +352,9 @@ func (l *load) check(ctx context.Context, url string) {
 // While a backend is left out each request is answered by the other one, however many come at once.
 func TestRoundRobin_leftOut(t *testing.T) {
 	t.Parallel()
-	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
+	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusNoContent)
+	}))
 	defer backend.Close()
 	r := newRoundRobin(t, "http://127.0.0.1:1", backend.URL)
 	r.down[0].Store(math.MaxInt64)

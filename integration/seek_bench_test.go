@@ -39,7 +39,10 @@ func BenchmarkSeek_oneHost(b *testing.B) {
 	b.Cleanup(func() { _ = st.Close() })
 	for _, keys := range []hostKeys{
 		{"host-first", func(host int) []encoding.TagPair { return nil }},
-		{"27-dcs-first", func(host int) []encoding.TagPair { return []encoding.TagPair{operatortest.Tag(2, 1+host%27)} }},
+		{
+			"27-dcs-first",
+			func(host int) []encoding.TagPair { return []encoding.TagPair{operatortest.Tag(2, 1+host%27)} },
+		},
 	} {
 		for _, compacted := range []bool{true, false} {
 			name := map[bool]string{true: "compacted", false: "cells"}[compacted]
@@ -65,7 +68,8 @@ func (k hostKeys) load(b *testing.B, h *e2e.HBase, st *hstore.Store, compacted b
 	for hour := range benchHours {
 		var rows []store.Mutation
 		for host := range 1000 {
-			tags := s.AppendTags(nil, append(k.before(host), operatortest.Tag(3, 1+host), operatortest.Tag(4, 1+host%9)))
+			tags := s.AppendTags(nil,
+				append(k.before(host), operatortest.Tag(3, 1+host), operatortest.Tag(4, 1+host%9)))
 			row := s.AppendRowKey(nil, benchMetric, uint32(dataStart+3600*hour), tags)
 			if rows = append(rows, benchRow(row, host+hour, compacted)...); host%50 < 49 {
 				continue
@@ -89,7 +93,12 @@ func benchRow(row []byte, seed int, compacted bool) (all []store.Mutation) {
 		value := encoding.AppendInt(nil, int64((seed+i*7)%100))
 		q := encoding.Qualifier{OffsetMS: int32(i * 10_000), Width: len(value)}
 		cell.Add(q, value)
-		all = append(all, store.Mutation{Row: row, Family: encoding.FamilyData, Qualifier: encoding.AppendQualifier(nil, q), Value: value})
+		all = append(all, store.Mutation{
+			Row:       row,
+			Family:    encoding.FamilyData,
+			Qualifier: encoding.AppendQualifier(nil, q),
+			Value:     value,
+		})
 	}
 	if compacted {
 		q, v := cell.Cell()
@@ -112,10 +121,18 @@ func (k hostKeys) measure(b *testing.B, h *e2e.HBase, st *hstore.Store, compacte
 	table := k.load(b, h, st, compacted)
 	plan := operatortest.Plan(encoding.DefaultSchema(), benchMetric, dataStart, dataStart+benchHours*3600)
 	plan.Table = table
-	plan.Downsample = &scanplan.Downsample{Interval: 300_000, Count: 5, Unit: "m", Function: "avg", Fill: scanplan.FillNone}
+	plan.Downsample = &scanplan.Downsample{
+		Interval: 300_000,
+		Count:    5,
+		Unit:     "m",
+		Function: "avg",
+		Fill:     scanplan.FillNone,
+	}
 	memory := access.NewPrefixCache()
 	ask := func(host int, from store.Reader, m *access.PrefixCache) (time.Duration, operator.Stats) {
-		plan.Tags = []scanplan.TagPredicate{{TagK: operatortest.UID(3), Op: scanplan.In, Values: []encoding.UID{operatortest.UID(1 + host)}}}
+		plan.Tags = []scanplan.TagPredicate{
+			{TagK: operatortest.UID(3), Op: scanplan.In, Values: []encoding.UID{operatortest.UID(1 + host)}},
+		}
 		began := time.Now()
 		op, err := operator.New(from, &scanplan.Part{Plan: plan, Range: plan.Ranges[0]}, operator.Options{Prefixes: m})
 		if err != nil {

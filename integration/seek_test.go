@@ -82,7 +82,10 @@ func (s *seeking) fill() {
 	var points []e2e.Point
 	for host := range seekHosts * max(1, s.l.saltBuckets) {
 		for hour := range 2 {
-			tags := map[string]string{"dc": fmt.Sprintf("dc%d", host/7%seekCentres), "host": fmt.Sprintf("web%03d", host)}
+			tags := map[string]string{
+				"dc":   fmt.Sprintf("dc%d", host/7%seekCentres),
+				"host": fmt.Sprintf("web%03d", host),
+			}
 			points = append(points, s.point(hour, 60*(1+host%7), host, tags))
 		}
 	}
@@ -90,16 +93,25 @@ func (s *seeking) fill() {
 }
 
 func (s *seeking) point(hour, second, value int, tags map[string]string) e2e.Point {
-	return e2e.Point{Metric: seekMetric, Timestamp: int64(dataStart + 3600*hour + second), Value: fmt.Appendf(nil, "%d", value), Tags: tags}
+	return e2e.Point{
+		Metric:    seekMetric,
+		Timestamp: int64(dataStart + 3600*hour + second),
+		Value:     fmt.Appendf(nil, "%d", value),
+		Tags:      tags,
+	}
 }
 
 // same asks both servers for some hosts in several ways and compares the answers.
 func (s *seeking) same(when string) {
 	s.Helper()
 	var asked []question
-	for _, m := range []string{"sum:%s{host=web017}", "sum:1h-sum:%s{host=web017|web100|new}", "sum:%s{host=web017,dc=*}", "none:%s{dc=dc2|dc9,host=web017|new}", "sum:%s{another=x}"} {
+	for _, m := range []string{
+		"sum:%s{host=web017}", "sum:1h-sum:%s{host=web017|web100|new}", "sum:%s{host=web017,dc=*}",
+		"none:%s{dc=dc2|dc9,host=web017|new}", "sum:%s{another=x}",
+	} {
 		asked = append(asked, question{name: fmt.Sprintf("%s, %s", when, m),
-			path: fmt.Sprintf("/api/query?start=%d&end=%d&m=%s", dataStart, dataStart+7199, url.QueryEscape(fmt.Sprintf(m, seekMetric)))})
+			path: fmt.Sprintf("/api/query?start=%d&end=%d&m=%s",
+				dataStart, dataStart+7199, url.QueryEscape(fmt.Sprintf(m, seekMetric)))})
 	}
 	if when == "at first" {
 		asked = asked[:1] // the other names have no UIDs yet
@@ -112,11 +124,13 @@ func (s *seeking) same(when string) {
 // too long.
 func (s *seeking) learn() {
 	s.Helper()
-	path := fmt.Sprintf("/api/query?start=%d&end=%d&m=%s", dataStart, dataStart+7199, url.QueryEscape("sum:"+seekMetric+"{host=web017}"))
+	path := fmt.Sprintf("/api/query?start=%d&end=%d&m=%s",
+		dataStart, dataStart+7199, url.QueryEscape("sum:"+seekMetric+"{host=web017}"))
 	want := fmt.Sprintf("known prefixes: %d;", seekCentres+1)
 	err := e2e.Until(s.ctx, 50*time.Millisecond, func(ctx context.Context) error {
 		ask(ctx, s.T, s.ours.URL, question{path: path})
-		if a := ask(ctx, s.T, s.ours.URL, question{path: path + "&explain=true"}); !strings.Contains(string(a.Body), want) || strings.Contains(string(a.Body), "known prefixes: 1;") {
+		a := ask(ctx, s.T, s.ours.URL, question{path: path + "&explain=true"})
+		if !strings.Contains(string(a.Body), want) || strings.Contains(string(a.Body), "known prefixes: 1;") {
 			return fmt.Errorf("not %q everywhere in %s", want, a.Body)
 		}
 		return nil
@@ -145,7 +159,8 @@ func (s *seeking) steps() []seekStep {
 	}
 	return []seekStep{
 		{"new names", puts(s.point(0, 5, 1, tags("another", "x", "host", "new", "dc", "dc9")))},
-		{"late points", puts(s.point(0, 1800, 7, tags("host", "web017", "dc", "dc2")), s.point(1, 1, 8, tags("host", "web017", "dc", "dc2")))},
+		{"late points", puts(s.point(0, 1800, 7, tags("host", "web017", "dc", "dc2")),
+			s.point(1, 1, 8, tags("host", "web017", "dc", "dc2")))},
 		{"another data centre", puts(s.point(1, 30, 9, tags("host", "web017", "dc", "dc77")))},
 		{"one tag", puts(s.point(0, 40, 10, tags("host", "web017")))},
 		{"a tag before the others", puts(s.point(0, 50, 11, tags("another", "y", "host", "web017", "dc", "dc3")))},
@@ -153,7 +168,10 @@ func (s *seeking) steps() []seekStep {
 		{"compacted", func() { awaitCompaction(s.T, s.tsd, s.tables, seekMetric) }},
 		{"late after compaction", puts(s.point(0, 2000, 13, tags("host", "web017", "dc", "dc2")))},
 		{"deleted", func() { s.delete("none:" + seekMetric + "{host=web017,dc=dc2}") }},
-		{"put again", puts(s.point(0, 2100, 14, tags("host", "web017", "dc", "dc2")), s.point(1, 20, 15, tags("host", "new")))},
+		{
+			"put again",
+			puts(s.point(0, 2100, 14, tags("host", "web017", "dc", "dc2")), s.point(1, 20, 15, tags("host", "new"))),
+		},
 	}
 }
 

@@ -27,20 +27,28 @@ func TestServers_putAndQuery(t *testing.T) {
 			points := []e2e.Point{
 				{Metric: "sys.a", Timestamp: dataStart, Value: []byte("1"), Tags: map[string]string{"host": "a"}},
 				{Metric: "sys.a", Timestamp: dataStart + 60, Value: []byte("2"), Tags: map[string]string{"host": "a"}},
-				{Metric: "sys.a", Timestamp: dataStart + 60, Value: []byte("1.5"), Tags: map[string]string{"host": "b"}},
+				{
+					Metric:    "sys.a",
+					Timestamp: dataStart + 60,
+					Value:     []byte("1.5"),
+					Tags:      map[string]string{"host": "b"},
+				},
 			}
 			if err := e2e.Put(ctx, tsd.URL, points); err != nil {
 				t.Fatal(err)
 			}
-			a := must[e2e.Answer](t)(e2e.Get(ctx, fmt.Sprintf("%s/api/query?start=%d&end=%d&m=sum:sys.a%%7Bhost=a%%7D", tsd.URL, dataStart, dataStart+600)))
+			a := must[e2e.Answer](t)(e2e.Get(ctx, fmt.Sprintf("%s/api/query?start=%d&end=%d&m=sum:sys.a%%7Bhost=a%%7D",
+				tsd.URL, dataStart, dataStart+600)))
 			want := `[{"metric":"sys.a","tags":{"host":"a"},"aggregateTags":[],"dps":{"1356998400":1,"1356998460":2}}]`
-			r, err := compare.Comparer{}.Answers(compare.Answer{Status: 200, Body: []byte(want)}, compare.Answer{Status: a.Status, Body: a.Body})
+			r, err := compare.Comparer{}.Answers(compare.Answer{Status: 200, Body: []byte(want)},
+				compare.Answer{Status: a.Status, Body: a.Body})
 			if err != nil || !r.Equal() {
 				t.Errorf("error %v, %v", err, r)
 			}
 			cells := must[[]e2e.Cell](t)(hbase(t).Admin.Scan(ctx, tables.Data))
 			// With appends both points of host a are in one cell.
-			if wantCells := map[bool]int{false: 3, true: 2}[l.appends || l.compacted]; !l.compacted && len(cells) != wantCells {
+			wantCells := map[bool]int{false: 3, true: 2}[l.appends || l.compacted]
+			if !l.compacted && len(cells) != wantCells {
 				t.Errorf("%d cells, want %d: %x", len(cells), wantCells, cells)
 			}
 			if l.compacted {
@@ -67,7 +75,8 @@ func TestServers_regions(t *testing.T) {
 		t.Fatal(err)
 	}
 	regions := must[[]e2e.Region](t)(h.Admin.Regions(ctx, tables.Data))
-	if len(regions) != 3 || !bytes.Equal(regions[1].Start, []byte{0x40}) || !bytes.Equal(regions[1].Stop, []byte{0x80}) {
+	if len(regions) != 3 || !bytes.Equal(regions[1].Start, []byte{0x40}) ||
+		!bytes.Equal(regions[1].Stop, []byte{0x80}) {
 		t.Fatalf("regions %+v, want 3 cut at 40 and 80", regions)
 	}
 	target := h.RegionServerAddr(0)
@@ -147,7 +156,8 @@ func awaitCompaction(t *testing.T, tsd *e2e.OpenTSDB, tables e2e.Tables, metrics
 	t.Helper()
 	err := e2e.Until(within(t, time.Minute), 200*time.Millisecond, func(ctx context.Context) error {
 		for _, metric := range metrics {
-			if _, err := e2e.Get(ctx, fmt.Sprintf("%s/api/query?start=%d&end=%d&m=sum:%s", tsd.URL, dataStart-7200, dataStart+7200, metric)); err != nil {
+			if _, err := e2e.Get(ctx, fmt.Sprintf("%s/api/query?start=%d&end=%d&m=sum:%s",
+				tsd.URL, dataStart-7200, dataStart+7200, metric)); err != nil {
 				return err
 			}
 		}

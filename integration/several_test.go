@@ -52,13 +52,17 @@ func TestSeveral_realHBase(t *testing.T) {
 		}
 	}
 
-	put(ctx, t, a.URL, []e2e.Point{{Metric: "several", Timestamp: dataStart, Value: []byte("1"), Tags: map[string]string{"host": "v"}}})
+	put(ctx, t, a.URL, []e2e.Point{
+		{Metric: "several", Timestamp: dataStart, Value: []byte("1"), Tags: map[string]string{"host": "v"}},
+	})
 	for range 3 {
 		if got := body(b); !strings.Contains(got, `"1356998400":1`) {
 			t.Fatalf("the point of the other gateway: %s", got)
 		}
 	}
-	put(ctx, t, a.URL, []e2e.Point{{Metric: "several", Timestamp: dataStart + 1, Value: []byte("2"), Tags: map[string]string{"host": "v"}}})
+	put(ctx, t, a.URL, []e2e.Point{
+		{Metric: "several", Timestamp: dataStart + 1, Value: []byte("2"), Tags: map[string]string{"host": "v"}},
+	})
 	if got := body(b); !strings.Contains(got, `"1356998400":1,"1356998401":2`) {
 		t.Errorf("the next point: %s", got)
 	}

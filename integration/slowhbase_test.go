@@ -45,7 +45,11 @@ func TestSlowHBase(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer st.Close()
-	spec := store.TableSpec{Name: "slow", Splits: [][]byte{[]byte("r2"), []byte("r4"), []byte("r6")}, Families: []store.FamilySpec{{Name: "t"}}}
+	spec := store.TableSpec{
+		Name:     "slow",
+		Splits:   [][]byte{[]byte("r2"), []byte("r4"), []byte("r6")},
+		Families: []store.FamilySpec{{Name: "t"}},
+	}
 	if err := st.CreateTable(ctx, spec); err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +78,8 @@ func TestSlowHBase(t *testing.T) {
 	for _, w := range writers {
 		asked += w.batches * slowRows * slowValue
 	}
-	t.Logf("%d MB put, %d MB sent to HBase: %.2f times as many; faults met: %v", asked>>20, sent.Load()>>20, float64(sent.Load())/float64(asked), log)
+	t.Logf("%d MB put, %d MB sent to HBase: %.2f times as many; faults met: %v",
+		asked>>20, sent.Load()>>20, float64(sent.Load())/float64(asked), log)
 	if sent.Load() > 2*int64(asked) {
 		t.Errorf("%d bytes were sent where %d were put, want at most twice as many", sent.Load(), asked)
 	}
@@ -98,7 +103,12 @@ func (w *slowWriter) run(ctx context.Context, t *testing.T, st *hbasestore.Store
 		}
 		var ms []store.Mutation
 		for i := range slowRows {
-			ms = append(ms, store.Mutation{Row: w.row(w.batches, i), Family: "t", Qualifier: []byte("q"), Value: w.value(w.batches, i)})
+			ms = append(ms, store.Mutation{
+				Row:       w.row(w.batches, i),
+				Family:    "t",
+				Qualifier: []byte("q"),
+				Value:     w.value(w.batches, i),
+			})
 		}
 		one, cancel := context.WithTimeout(ctx, 2*time.Minute)
 		err := st.Apply(one, "slow", ms)

@@ -40,20 +40,28 @@ var storageVariants = []storageVariant{
 		return errors.Join(err, errors.New("no replica has a server"))
 	}},
 	// Each value of more than one byte lies in a file of its own kind, and is looked up there: that is slow.
-	{name: "mob", replicas: 1, every: 12, values: []string{"IS_MOB=true", "MOB_THRESHOLD=1"}, is: func(_ context.Context, h *e2e.HBase, table string) error {
-		files, err := filepath.Glob(filepath.Join(h.Dir(), "root", "mobdir", "data", "default", table, "*", "t", "*"))
-		if err == nil && len(files) == 0 {
-			err = errors.New("no MOB file")
-		}
-		return err
-	}},
-	{name: "encrypted", replicas: 1, every: 1, values: []string{"ENCRYPTION=AES"}, is: func(ctx context.Context, h *e2e.HBase, table string) error {
-		lines, err := h.Admin.Describe(ctx, table)
-		if err == nil && !strings.Contains(strings.Join(lines, "\n"), "ENCRYPTION\tAES") {
-			err = fmt.Errorf("got %q, want it to be encrypted", lines)
-		}
-		return err
-	}},
+	{name: "mob", replicas: 1, every: 12, values: []string{"IS_MOB=true", "MOB_THRESHOLD=1"},
+		is: func(_ context.Context, h *e2e.HBase, table string) error {
+			files, err := filepath.Glob(filepath.Join(h.Dir(), "root", "mobdir", "data", "default",
+				table, "*", "t", "*"))
+			if err == nil && len(files) == 0 {
+				err = errors.New("no MOB file")
+			}
+			return err
+		}},
+	{
+		name:     "encrypted",
+		replicas: 1,
+		every:    1,
+		values:   []string{"ENCRYPTION=AES"},
+		is: func(ctx context.Context, h *e2e.HBase, table string) error {
+			lines, err := h.Admin.Describe(ctx, table)
+			if err == nil && !strings.Contains(strings.Join(lines, "\n"), "ENCRYPTION\tAES") {
+				err = fmt.Errorf("got %q, want it to be encrypted", lines)
+			}
+			return err
+		},
+	},
 }
 
 // What operators can make of tables changes no answer: region replicas, MOB and encryption, with cells in memory,
@@ -63,17 +71,23 @@ func TestStorage(t *testing.T) {
 	ctx := within(t, 40*time.Minute)
 	keys := filepath.Join(t.TempDir(), "keys.jceks")
 	out, err := exec.CommandContext(ctx, "keytool", "-genseckey", "-storetype", "jceks", "-keystore", keys,
-		"-storepass", "secret", "-keypass", "secret", "-alias", "hbase", "-keyalg", "AES", "-keysize", "128").CombinedOutput()
+		"-storepass", "secret", "-keypass", "secret", "-alias", "hbase", "-keyalg", "AES", "-keysize", "128").
+		CombinedOutput()
 	if err != nil {
 		t.Fatalf("keytool: %v: %s", err, out)
 	}
-	h := must[*e2e.HBase](t)(e2e.StartHBase(ctx, e2e.HBaseOptions{RegionServers: 2, RegionServerMiB: 384, QuickStart: true, Site: map[string]string{
-		"hbase.crypto.keyprovider":            "org.apache.hadoop.hbase.io.crypto.KeyStoreKeyProvider",
-		"hbase.crypto.keyprovider.parameters": "jceks://" + keys + "?password=secret",
-		"hbase.crypto.master.key.name":        "hbase",
-		"hbase.quota.enabled":                 "true",
-		"hbase.quota.refresh.period":          "500",
-	}}))
+	h := must[*e2e.HBase](t)(e2e.StartHBase(ctx, e2e.HBaseOptions{
+		RegionServers:   2,
+		RegionServerMiB: 384,
+		QuickStart:      true,
+		Site: map[string]string{
+			"hbase.crypto.keyprovider":            "org.apache.hadoop.hbase.io.crypto.KeyStoreKeyProvider",
+			"hbase.crypto.keyprovider.parameters": "jceks://" + keys + "?password=secret",
+			"hbase.crypto.master.key.name":        "hbase",
+			"hbase.quota.enabled":                 "true",
+			"hbase.quota.refresh.period":          "500",
+		},
+	}))
 	closeAtEnd(t, h)
 	for _, v := range storageVariants {
 		t.Run(v.name, func(t *testing.T) { v.try(t, h) })
@@ -163,7 +177,8 @@ func throttled(t *testing.T, h *e2e.HBase) {
 			t.Fatalf("put %d: %v, %d %s", n, err, a.Status, a.Body)
 		}
 		from := max(0, n-ticketWindow+1)
-		a, err = e2e.Get(ctx, fmt.Sprintf("%s/api/query?start=%d&end=%d&arrays=true&m=none:quota.m%%7Bseries=a%%7D", g.URL, dataStart+from, dataStart+n))
+		a, err = e2e.Get(ctx, fmt.Sprintf("%s/api/query?start=%d&end=%d&arrays=true&m=none:quota.m%%7Bseries=a%%7D",
+			g.URL, dataStart+from, dataStart+n))
 		if err == nil {
 			err = stretchOf(a, from, n+1-from, n+1-from)
 		}
@@ -171,7 +186,8 @@ func throttled(t *testing.T, h *e2e.HBase) {
 			t.Fatalf("query %d: %v", n, err)
 		}
 		if puts, queries := heldUp(g), heldUp(p); puts >= most && queries >= most {
-			t.Logf("%d puts and %d queries at %d a second: held up %d and %d times, none refused", n, n, perSecond, puts, queries)
+			t.Logf("%d puts and %d queries at %d a second: held up %d and %d times, none refused",
+				n, n, perSecond, puts, queries)
 			return
 		}
 	}

@@ -26,9 +26,14 @@ func TestStretch_beside(t *testing.T) {
 	ctx := within(t, 20*time.Minute)
 
 	tables := createTables(t)
-	tsd, err := e2e.StartOpenTSDB(within(t, 5*time.Minute), e2e.OpenTSDBOptions{Quorum: hbase(t).Quorum(), Tables: tables, QuickStart: !*soak, Config: map[string]string{
-		"tsd.storage.fix_duplicates": "true",
-	}})
+	tsd, err := e2e.StartOpenTSDB(within(t, 5*time.Minute), e2e.OpenTSDBOptions{
+		Quorum:     hbase(t).Quorum(),
+		Tables:     tables,
+		QuickStart: !*soak,
+		Config: map[string]string{
+			"tsd.storage.fix_duplicates": "true",
+		},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +51,10 @@ func TestStretch_beside(t *testing.T) {
 	var all []question
 	for i, m := range forms {
 		filter := []string{"", "{host=*}"}[i%2]
-		all = append(all, question{name: m + metric + filter, path: fmt.Sprintf("/api/query?start=%d&end=%d&m=%s%s%s", dataStart, last+3599, m, metric, filter)})
+		all = append(all, question{
+			name: m + metric + filter,
+			path: fmt.Sprintf("/api/query?start=%d&end=%d&m=%s%s%s", dataStart, last+3599, m, metric, filter),
+		})
 	}
 
 	continued := 0
@@ -57,12 +65,15 @@ func TestStretch_beside(t *testing.T) {
 			at = dataStart + rng.Int64N(5*3600)
 		}
 		host := rng.IntN(len(hosts))
-		put(ctx, t, tsd.URL, []e2e.Point{{Metric: metric, Timestamp: at, Value: json.RawMessage(fmt.Sprintf("%d.5", rng.IntN(1000))),
-			Tags: map[string]string{"host": hosts[host], "dc": dcs[host%len(dcs)]}}})
+		put(ctx, t, tsd.URL, []e2e.Point{
+			{Metric: metric, Timestamp: at, Value: json.RawMessage(fmt.Sprintf("%d.5", rng.IntN(1000))),
+				Tags: map[string]string{"host": hosts[host], "dc": dcs[host%len(dcs)]}},
+		})
 
 		for _, q := range all {
 			comparer := compare.Comparer{Permits: compare.Standard}
-			if r, err := comparer.Answers(ask(ctx, t, tsd.URL, q), ask(ctx, t, gateway.URL, q)); err != nil || !r.Equal() {
+			if r, err := comparer.Answers(ask(ctx, t, tsd.URL, q), ask(ctx, t, gateway.URL, q)); err != nil ||
+				!r.Equal() {
 				t.Fatalf("round %d: %s: error %v, %v", round, q.name, err, r)
 			}
 			traced, err := e2e.Get(ctx, gateway.URL+q.path+"&trace=true")
@@ -70,7 +81,8 @@ func TestStretch_beside(t *testing.T) {
 				t.Fatal(err)
 			}
 			// The question before has stored the whole answer, or found the older hours.
-			if text := string(traced.Body); strings.Contains(text, "older hours from memory") && !strings.Contains(text, "again as a whole") {
+			text := string(traced.Body)
+			if strings.Contains(text, "older hours from memory") && !strings.Contains(text, "again as a whole") {
 				continued++
 			}
 		}

@@ -66,7 +66,10 @@ func assign(ctx context.Context, t *testing.T, url func(client int) string) {
 		for n := range uidNames {
 			if n%10 == 0 || n%uidServers == i || (n/uidServers)%uidServers == i {
 				points = append(points, e2e.Point{
-					Metric: "uid.race", Timestamp: dataStart, Value: json.RawMessage("1"), Tags: map[string]string{"host": uidName(n)},
+					Metric:    "uid.race",
+					Timestamp: dataStart,
+					Value:     json.RawMessage("1"),
+					Tags:      map[string]string{"host": uidName(n)},
 				})
 			}
 		}
@@ -123,7 +126,8 @@ func checkUIDs(t *testing.T, cells []e2e.Cell) {
 // point that was put.
 func checkHosts(ctx context.Context, t *testing.T, url string) {
 	t.Helper()
-	a := must[e2e.Answer](t)(e2e.Get(ctx, fmt.Sprintf("%s/api/query?start=%d&end=%d&m=sum:uid.race%%7Bhost=*%%7D", url, dataStart, dataStart+60)))
+	a := must[e2e.Answer](t)(e2e.Get(ctx, fmt.Sprintf("%s/api/query?start=%d&end=%d&m=sum:uid.race%%7Bhost=*%%7D",
+		url, dataStart, dataStart+60)))
 	var results []struct {
 		Tags map[string]string
 		Dps  map[string]json.Number

@@ -23,13 +23,21 @@ func TestUpgrade_hbase(t *testing.T) {
 	if *soak {
 		servers = 3
 	}
-	h := must[*e2e.HBase](t)(e2e.StartHBase(ctx, e2e.HBaseOptions{RegionServers: servers, RegionServerMiB: 384, QuickStart: true}))
+	h := must[*e2e.HBase](t)(e2e.StartHBase(ctx, e2e.HBaseOptions{
+		RegionServers:   servers,
+		RegionServerMiB: 384,
+		QuickStart:      true,
+	}))
 	closeAtEnd(t, h)
 	tables := e2e.TablesWithPrefix("tsdb")
 	if err := h.Admin.CreateOpenTSDBTables(ctx, tables, []byte{1}, []byte{2}, []byte{3}); err != nil {
 		t.Fatal(err)
 	}
-	env := map[string]string{"DOWNPOUR_STORE": "hbase:" + h.Quorum(), "DOWNPOUR_SALT_WIDTH": "1", "DOWNPOUR_SALT_BUCKETS": "4"}
+	env := map[string]string{
+		"DOWNPOUR_STORE":        "hbase:" + h.Quorum(),
+		"DOWNPOUR_SALT_WIDTH":   "1",
+		"DOWNPOUR_SALT_BUCKETS": "4",
+	}
 	p := must[*e2e.Program](t)(e2e.StartPushdown(ctx, e2e.ProgramOptions{Env: env}))
 	closeAtEnd(t, p)
 	env["DOWNPOUR_PUSHDOWN"], env["DOWNPOUR_AUTO_METRICS"], env["DOWNPOUR_SELF_METRICS"] = p.Addr, "true", "0"
@@ -68,7 +76,8 @@ func TestUpgrade_hbase(t *testing.T) {
 	}
 	work.check(ctx, g.URL)
 	work.check(ctx, startGateway(t, e2e.ProgramOptions{Env: env}).URL)
-	t.Logf("%s to %s: %d batches and %d queries answered, %d refusals", from, to, work.batches.Load(), work.queries.Load(), work.refused.Load())
+	t.Logf("%s to %s: %d batches and %d queries answered, %d refusals",
+		from, to, work.batches.Load(), work.queries.Load(), work.refused.Load())
 }
 
 // moveHalf moves every other region to a server that was exchanged. One that has just started may refuse

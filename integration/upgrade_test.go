@@ -39,7 +39,8 @@ func earlier(t *testing.T) (gateway, pushdown string) {
 	}
 
 	if !e2e.HasCommit(ctx, root, earlierCommit) {
-		t.Fatalf("the version before, %s, cannot be built: this clone has no commit %s, want its whole history (git fetch --unshallow)", earlierVersion, earlierCommit)
+		t.Fatalf("the version before, %s, cannot be built: this clone has no commit %s, "+
+			"want its whole history (git fetch --unshallow)", earlierVersion, earlierCommit)
 	}
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		t.Fatal(err)
@@ -99,7 +100,8 @@ func TestUpgrade_embeddedStore(t *testing.T) {
 			if err := now.Process.Stop(ctx); err != nil {
 				t.Fatal(err)
 			}
-			if status, out, err := e2e.Run(ctx, gatewayProgram, e2e.ProgramOptions{Dir: dir, Env: env, Args: []string{"check"}}); status != 0 || err != nil {
+			if status, out, err := e2e.Run(ctx, gatewayProgram,
+				e2e.ProgramOptions{Dir: dir, Env: env, Args: []string{"check"}}); status != 0 || err != nil {
 				t.Errorf("check: status %d, %v\n%s", status, err, out)
 			}
 		})
@@ -126,7 +128,9 @@ func TestUpgrade_oneByOne(t *testing.T) {
 		return env
 	}
 	for i := range servers {
-		servers[i] = must[*e2e.Program](t)(e2e.StartPushdown(ctx, e2e.ProgramOptions{Path: oldPushdown, Env: serverEnv(i)}))
+		servers[i] = must[*e2e.Program](t)(
+			e2e.StartPushdown(ctx, e2e.ProgramOptions{Path: oldPushdown, Env: serverEnv(i)}),
+		)
 		closeAtEnd(t, servers[i])
 	}
 	env := map[string]string{"DOWNPOUR_PUSHDOWN": servers[0].Addr + "," + servers[1].Addr}
@@ -179,7 +183,8 @@ func TestUpgrade_oneByOne(t *testing.T) {
 			return err
 		})
 	}
-	t.Logf("%d batches and %d queries answered, %d requests failed", work.batches.Load(), work.queries.Load(), work.refused.Load())
+	t.Logf("%d batches and %d queries answered, %d requests failed",
+		work.batches.Load(), work.queries.Load(), work.refused.Load())
 	if n := work.refused.Load() + b.failed.Load(); n != 0 {
 		t.Errorf("%d requests were refused or failed, want none", n)
 	}

@@ -143,7 +143,10 @@ func Run(ctx context.Context, c Config) error {
 		return err
 	}
 
-	r := &run{cfg: &c, maker: &place.Maker{Name: "builds", HBase: c.HBase, Open: c.Open, Report: c.Report, Progress: c.Progress}}
+	r := &run{
+		cfg:   &c,
+		maker: &place.Maker{Name: "builds", HBase: c.HBase, Open: c.Open, Report: c.Report, Progress: c.Progress},
+	}
 	defer r.maker.Close()
 	for _, b := range []Build{c.A, c.B} {
 		c.Report.AddPeer(report.Peer{Name: b.Name, Version: b.Version})

@@ -15,8 +15,17 @@ import (
 )
 
 func config(rounds int) *Config {
-	return &Config{A: Build{Name: "A"}, B: Build{Name: "B"}, Data: workload.Default(), Rounds: rounds, Turns: 2, Connections: 2, Tolerance: 0.05,
-		Report: &report.Report{}, Save: func() error { return nil }}
+	return &Config{
+		A:           Build{Name: "A"},
+		B:           Build{Name: "B"},
+		Data:        workload.Default(),
+		Rounds:      rounds,
+		Turns:       2,
+		Connections: 2,
+		Tolerance:   0.05,
+		Report:      &report.Report{},
+		Save:        func() error { return nil },
+	}
 }
 
 func TestValidate(t *testing.T) {
@@ -122,7 +131,8 @@ func TestRounds_failedAndInterrupted(t *testing.T) {
 		r.rows.entry("all", s.name, "w", report.Seconds).add(took(1, 1))
 		return nil
 	})
-	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "HBase, single, round 1: the server is dead") {
+	if !errors.Is(err, context.Canceled) ||
+		!strings.Contains(err.Error(), "HBase, single, round 1: the server is dead") {
 		t.Errorf("error %v, want the interruption and the failure of HBase, single", err)
 	}
 	want := []string{"embedded 0", "HBase, single 0", "HBase, multi 0", "embedded 1", "HBase, multi 1", "embedded 2"}
@@ -202,11 +212,15 @@ func TestDivide(t *testing.T) {
 func TestLedger(t *testing.T) {
 	var l rowSet
 	for range 2 {
-		l.entry("a", "s", "w", report.Seconds).add([2][]sample{{{amount: 1}, {amount: 50}, {amount: 2}}, {{amount: 4}, {amount: 2}}})
+		l.entry("a", "s", "w", report.Seconds).add([2][]sample{
+			{{amount: 1}, {amount: 50}, {amount: 2}},
+			{{amount: 4}, {amount: 2}},
+		})
 	}
 	l.entry("a", "other", "w", report.Bytes)
 	all := l.changes(0.05)
-	if len(all) != 2 || !slices.Equal(all[0].A, []float64{2, 2}) || !slices.Equal(all[0].B, []float64{3, 3}) || all[0].Processor != nil {
+	if len(all) != 2 || !slices.Equal(all[0].A, []float64{2, 2}) || !slices.Equal(all[0].B, []float64{3, 3}) ||
+		all[0].Processor != nil {
 		t.Errorf("%+v, want 2 rows, the first with medians 2 and 3 and no processor ratio", all)
 	}
 	if all[1].Verdict() != "missing" {
@@ -225,7 +239,8 @@ func TestQuestions(t *testing.T) {
 		seen[q.row] = true
 		first, next := q.of(d, 3), q.of(d, 4)
 		if len(first) == 0 || slices.Equal(first, next) || !slices.Equal(first, q.of(d, 3)) {
-			t.Errorf("%s: %v, then %v; want others the next time, and the same for the same variant", q.row, first, next)
+			t.Errorf("%s: %v, then %v; want others the next time, and the same for the same variant",
+				q.row, first, next)
 		}
 		for i := range variants {
 			for _, one := range q.of(d, i) {
@@ -238,7 +253,10 @@ func TestQuestions(t *testing.T) {
 }
 
 func TestNamed(t *testing.T) {
-	for text, want := range map[string]bool{"tree": true, "git:HEAD~1": true, "build:bin/gateway": true, "http://127.0.0.1:4242": false, "trees": false, "": false} {
+	for text, want := range map[string]bool{
+		"tree": true, "git:HEAD~1": true, "build:bin/gateway": true, "http://127.0.0.1:4242": false,
+		"trees": false, "": false,
+	} {
 		if got := Named(text); got != want {
 			t.Errorf("%q: got %v, want the opposite", text, got)
 		}

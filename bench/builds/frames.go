@@ -23,7 +23,12 @@ const (
 func (o *round) measureFrames(ctx context.Context) error {
 	samples, err := o.alternate(min(frameTurns, o.cfg.Turns), func(s *side, _ int) (sample, error) {
 		one, err := s.timed(func() (time.Duration, error) {
-			f, err := live.Frames(ctx, live.FramesConfig{Server: s.server, Sockets: frameSockets, Plans: frameQueries, Puts: frameShown})
+			f, err := live.Frames(ctx, live.FramesConfig{
+				Server:  s.server,
+				Sockets: frameSockets,
+				Plans:   frameQueries,
+				Puts:    frameShown,
+			})
 			return f.Took, err
 		})
 		one.amount /= frameShown

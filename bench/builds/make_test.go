@@ -44,7 +44,8 @@ func TestMake_programs(t *testing.T) {
 	// Programs are told apart by their bytes, whatever their names are.
 	told := func(b Build) string { _, sum, _ := strings.Cut(b.Version, ", sha256 "); return sum }
 	if told(both) == "" || told(both) != told(alone) || told(both) == told(one) {
-		t.Errorf("versions %q, %q, %q; want the same sum in the first two and another in the third", both.Version, alone.Version, one.Version)
+		t.Errorf("versions %q, %q, %q; want the same sum in the first two and another in the third",
+			both.Version, alone.Version, one.Version)
 	}
 
 	for text, want := range map[string]string{
@@ -54,7 +55,8 @@ func TestMake_programs(t *testing.T) {
 		"git:--all":                           `got the revision "--all"`,
 		"http://x":                            `got "http://x", want tree, git:REVISION or build:PATH`,
 	} {
-		if _, err := m.Make(t.Context(), "B", text); err == nil || !strings.HasPrefix(err.Error(), "build B: ") || !strings.Contains(err.Error(), want) {
+		if _, err := m.Make(t.Context(), "B", text); err == nil || !strings.HasPrefix(err.Error(), "build B: ") ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %s", text, err, want)
 		}
 	}

@@ -51,15 +51,34 @@ var questions = []question{
 	{row: "rate", what: "sum:rate:5m-avg{region=*}", of: whole("sum:rate:5m-avg:%s{region=*}")},
 	{row: "raw", what: "sum, without downsampling", of: whole("sum:%s")},
 	{row: "lines", what: "none{region=…}, every point", of: whole(lines)},
-	{row: "one-host", what: "sum:5m-avg{host=…}, another host each time", of: func(d workload.Devops, i int) []workload.Query {
-		return []workload.Query{d.OneHost((i*389 + 17) % d.Hosts)}
-	}},
-	{row: "arrow-groups", what: "sum:5m-avg{host=*} as Arrow", accept: batch.StreamMediaType, of: whole("sum:5m-avg:%s{host=*}")},
-	{row: "arrow-lines", what: "none{region=…}, every point, as Arrow", accept: batch.StreamMediaType, of: whole(lines)},
-	{row: "lookup", what: "search/lookup of a region's series", opaque: true, of: func(d workload.Devops, i int) []workload.Query {
-		m := fmt.Sprintf("%s{region=region-%d}", d.Metric(), i%workload.Regions)
-		return []workload.Query{{Path: "/api/search/lookup?limit=10000&m=" + url.QueryEscape(m)}}
-	}},
+	{
+		row:  "one-host",
+		what: "sum:5m-avg{host=…}, another host each time",
+		of: func(d workload.Devops, i int) []workload.Query {
+			return []workload.Query{d.OneHost((i*389 + 17) % d.Hosts)}
+		},
+	},
+	{
+		row:    "arrow-groups",
+		what:   "sum:5m-avg{host=*} as Arrow",
+		accept: batch.StreamMediaType,
+		of:     whole("sum:5m-avg:%s{host=*}"),
+	},
+	{
+		row:    "arrow-lines",
+		what:   "none{region=…}, every point, as Arrow",
+		accept: batch.StreamMediaType,
+		of:     whole(lines),
+	},
+	{
+		row:    "lookup",
+		what:   "search/lookup of a region's series",
+		opaque: true,
+		of: func(d workload.Devops, i int) []workload.Query {
+			m := fmt.Sprintf("%s{region=region-%d}", d.Metric(), i%workload.Regions)
+			return []workload.Query{{Path: "/api/search/lookup?limit=10000&m=" + url.QueryEscape(m)}}
+		},
+	},
 }
 
 // windows is the number of positions of a dashboard's window.
@@ -67,12 +86,23 @@ const windows = 12
 
 // cacheableQuestions are the questions that may be answered from the result cache.
 var cacheableQuestions = []question{
-	{row: "dashboards", what: "a dashboard of 6 panels again and again, its window moved", warm: windows, of: func(d workload.Devops, i int) []workload.Query {
-		return d.Dashboard(int64(i%windows)*300, int64(max(d.Hours-1, 1)), 11)
-	}},
-	{row: "living", what: "sum:5m-avg again and again, with a put to the last hour before each time", warm: 6, living: true, of: func(d workload.Devops, i int) []workload.Query {
-		q := d.Whole("sum:5m-avg:%s")
-		q.Start += int64(i%windows) * 300
-		return []workload.Query{q}
-	}},
+	{
+		row:  "dashboards",
+		what: "a dashboard of 6 panels again and again, its window moved",
+		warm: windows,
+		of: func(d workload.Devops, i int) []workload.Query {
+			return d.Dashboard(int64(i%windows)*300, int64(max(d.Hours-1, 1)), 11)
+		},
+	},
+	{
+		row:    "living",
+		what:   "sum:5m-avg again and again, with a put to the last hour before each time",
+		warm:   6,
+		living: true,
+		of: func(d workload.Devops, i int) []workload.Query {
+			q := d.Whole("sum:5m-avg:%s")
+			q.Start += int64(i%windows) * 300
+			return []workload.Query{q}
+		},
+	},
 }

@@ -58,7 +58,15 @@ func (e *entry) add(samples [2][]sample) {
 func (l *rowSet) changes(tolerance float64) []report.Change {
 	all := make([]report.Change, 0, len(l.entries))
 	for _, e := range l.entries {
-		c := report.Change{Row: e.row, Store: e.store, What: e.what, Unit: e.unit, A: e.amounts[0], B: e.amounts[1], Tolerance: tolerance}
+		c := report.Change{
+			Row:       e.row,
+			Store:     e.store,
+			What:      e.what,
+			Unit:      e.unit,
+			A:         e.amounts[0],
+			B:         e.amounts[1],
+			Tolerance: tolerance,
+		}
 		if e.err != nil {
 			c.Missing = e.err.Error()
 		}

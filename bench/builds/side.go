@@ -31,7 +31,11 @@ var caches = []string{"DOWNPOUR_RESULT_CACHE", "DOWNPOUR_SUMMARIES"}
 
 // withoutCache returns the setting that turns off the result cache of a build.
 func (b Build) withoutCache(ctx context.Context) (map[string]string, error) {
-	status, out, err := e2e.Run(ctx, "./gateway/cmd/gateway", e2e.ProgramOptions{Path: b.Gateway, Args: []string{"-print-config"}, Env: b.Env})
+	status, out, err := e2e.Run(ctx, "./gateway/cmd/gateway", e2e.ProgramOptions{
+		Path: b.Gateway,
+		Args: []string{"-print-config"},
+		Env:  b.Env,
+	})
 	if err == nil && status != 0 {
 		err = fmt.Errorf("status %d: %s", status, out)
 	}
@@ -40,11 +44,14 @@ func (b Build) withoutCache(ctx context.Context) (map[string]string, error) {
 	}
 
 	for _, name := range caches {
-		if slices.ContainsFunc(strings.Split(out, "\n"), func(line string) bool { return strings.HasPrefix(line, name+"=") }) {
+		if slices.ContainsFunc(strings.Split(out, "\n"), func(line string) bool {
+			return strings.HasPrefix(line, name+"=")
+		}) {
 			return map[string]string{name: "off"}, nil
 		}
 	}
-	return nil, fmt.Errorf("settings of build %s: it knows none of %s, so its rows cannot be read again", b.Name, strings.Join(caches, ", "))
+	return nil, fmt.Errorf("settings of build %s: it knows none of %s, so its rows cannot be read again",
+		b.Name, strings.Join(caches, ", "))
 }
 
 // phase is a part of a round with servers of its own.
@@ -55,7 +62,13 @@ type phase struct {
 
 // start starts the build's servers over its storage.
 func (s *side) start(ctx context.Context, p phase) (err error) {
-	one := place.Side{Name: s.build.Name, Env: map[string]string{}, Pushed: p.pushdown, Gateway: s.build.Gateway, Pushdown: s.build.Pushdown}
+	one := place.Side{
+		Name:     s.build.Name,
+		Env:      map[string]string{},
+		Pushed:   p.pushdown,
+		Gateway:  s.build.Gateway,
+		Pushdown: s.build.Pushdown,
+	}
 	if p.uncached {
 		if one.PushdownEnv, err = s.build.withoutCache(ctx); err != nil {
 			return err
@@ -120,7 +133,9 @@ func (s *side) timed(do func() (time.Duration, error)) (sample, error) {
 }
 
 // put puts a data set to the gateway.
-func (s *side) put(ctx context.Context, d workload.Devops, connections int, p bench.Payload, format workload.Format) (sample, error) {
+func (s *side) put(
+	ctx context.Context, d workload.Devops, connections int, p bench.Payload, format workload.Format,
+) (sample, error) {
 	return s.timed(func() (time.Duration, error) {
 		return bench.SendConfig{Server: s.server, Data: d, Format: format, Connections: connections}.Send(ctx, p)
 	})

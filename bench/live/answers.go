@@ -67,7 +67,8 @@ func Answers(ctx context.Context, c AnswersConfig) ([]report.Figure, error) {
 	}
 
 	if answers[0].tally != answers[1].tally {
-		return nil, fmt.Errorf("%w: %s has %+v as Arrow, %+v as JSON", peer.ErrDiffer, lines, answers[0].tally, answers[1].tally)
+		return nil, fmt.Errorf("%w: %s has %+v as Arrow, %+v as JSON",
+			peer.ErrDiffer, lines, answers[0].tally, answers[1].tally)
 	}
 	w, err := newWire()
 	if err != nil {
@@ -83,7 +84,8 @@ func Answers(ctx context.Context, c AnswersConfig) ([]report.Figure, error) {
 const ahead = 86400
 
 func (c AnswersConfig) query(m string, end int64) workload.Query {
-	return workload.Query{Path: fmt.Sprintf("/api/query?arrays=true&start=%d&end=%d&m=%s", c.Start, end, url.QueryEscape(m))}
+	return workload.Query{Path: fmt.Sprintf("/api/query?arrays=true&start=%d&end=%d&m=%s",
+		c.Start, end, url.QueryEscape(m))}
 }
 
 // steps are what is measured in turn. An answer's time is a multiple of that of
@@ -91,30 +93,47 @@ func (c AnswersConfig) query(m string, end int64) workload.Query {
 func (c AnswersConfig) steps(w *wire, answers []*answer) (steps []bench.Step) {
 	points := answers[0].tally.points
 	if c.Floor != nil {
-		steps = append(steps, bench.Step{Name: "bare scan, " + c.Store, Work: points, Unit: "points", Run: bench.Timed(func(ctx context.Context, _ int) error {
-			_, err := c.Floor.Scan(ctx, c.Start, c.Last)
-			return err
-		})})
+		steps = append(steps, bench.Step{
+			Name: "bare scan, " + c.Store,
+			Work: points,
+			Unit: "points",
+			Run: bench.Timed(func(ctx context.Context, _ int) error {
+				_, err := c.Floor.Scan(ctx, c.Start, c.Last)
+				return err
+			}),
+		})
 	}
 
 	one := c.query("sum:0all-count:"+c.Metric, c.Last+ahead)
-	steps = append(steps, bench.Step{Name: "scan for one point, " + c.Store, Work: points, Unit: "points", Run: bench.Timed(func(ctx context.Context, _ int) error {
-		return c.Server.Drain(ctx, one)
-	})})
+	steps = append(steps, bench.Step{
+		Name: "scan for one point, " + c.Store,
+		Work: points,
+		Unit: "points",
+		Run: bench.Timed(func(ctx context.Context, _ int) error {
+			return c.Server.Drain(ctx, one)
+		}),
+	})
 	for _, a := range answers {
 		name := fmt.Sprintf("%s points %s, %s", report.Thousands(float64(a.tally.points)), a.what, c.Store)
 		wireName := fmt.Sprintf("wire: %s MB, the bytes of %s", report.Thousands(float64(a.bytes)/1e6), name)
 		steps = append(steps,
-			bench.Step{Name: name, Of: wireName, Work: a.tally.points, Unit: "points", Run: bench.Timed(func(ctx context.Context, _ int) error {
-				n, err := c.Server.Copy(ctx, a.query, a.accept, io.Discard)
-				if err == nil && math.Abs(float64(n-a.bytes)) > 0.05*float64(a.bytes) { // batches are cut by the clock, too
-					err = fmt.Errorf("%w: %d bytes, %d before", peer.ErrDiffer, n, a.bytes)
-				}
-				return err
-			})},
-			bench.Step{Name: wireName, Work: a.tally.points, Unit: "points", Run: bench.Timed(func(ctx context.Context, _ int) error {
-				return w.copy(ctx, a.bytes)
-			})})
+			bench.Step{Name: name, Of: wireName, Work: a.tally.points, Unit: "points",
+				Run: bench.Timed(func(ctx context.Context, _ int) error {
+					n, err := c.Server.Copy(ctx, a.query, a.accept, io.Discard)
+					// Batches are cut by the clock, too.
+					if err == nil && math.Abs(float64(n-a.bytes)) > 0.05*float64(a.bytes) {
+						err = fmt.Errorf("%w: %d bytes, %d before", peer.ErrDiffer, n, a.bytes)
+					}
+					return err
+				})},
+			bench.Step{
+				Name: wireName,
+				Work: a.tally.points,
+				Unit: "points",
+				Run: bench.Timed(func(ctx context.Context, _ int) error {
+					return w.copy(ctx, a.bytes)
+				}),
+			})
 	}
 
 	return steps

@@ -63,12 +63,14 @@ func overADay(d workload.Devops) (all []liveQuery) {
 	for i, aggregator := range []string{"sum", "avg", "max", "min"} {
 		host := workload.HostName(i)
 		for _, form := range []struct{ front, behind, rest string }{
-			{"", "", ""}, {"", "{region=*}", filter("region", "*")}, {"", "{dc=*}", filter("dc", "*")}, {"rate:", "", `,"rate":true`},
+			{"", "", ""}, {"", "{region=*}", filter("region", "*")}, {"", "{dc=*}", filter("dc", "*")},
+			{"rate:", "", `,"rate":true`},
 			{"", "{host=" + host + "}", strings.Replace(filter("host", host), "wildcard", "literal_or", 1)},
 		} {
 			all = append(all, liveQuery{
 				m: fmt.Sprintf("%s:auto:%s%s%s", aggregator, form.front, d.Metric(), form.behind),
-				body: fmt.Sprintf(`{"start":"%dh-ago","queries":[{"metric":%q,"aggregator":%q,"downsample":"5m-avg"%s,"rollupUsage":"ROLLUP_RAW"}]}`,
+				body: fmt.Sprintf(`{"start":"%dh-ago","queries":[{"metric":%q,"aggregator":%q,`+
+					`"downsample":"5m-avg"%s,"rollupUsage":"ROLLUP_RAW"}]}`,
 					d.Hours, d.Metric(), aggregator, form.rest),
 			})
 		}
@@ -85,7 +87,8 @@ func wall(d workload.Devops) (all []string) {
 		for host := range wallGroup {
 			hosts = append(hosts, workload.HostName(first+host))
 		}
-		all = append(all, fmt.Sprintf("%s:%s{}{host=%s}", aggregators[i%len(aggregators)], d.Metric(), strings.Join(hosts, "|")))
+		all = append(all, fmt.Sprintf("%s:%s{}{host=%s}",
+			aggregators[i%len(aggregators)], d.Metric(), strings.Join(hosts, "|")))
 	}
 	return all
 }
@@ -95,10 +98,21 @@ func document(from string, across int, ms []string) []byte {
 	var panels []map[string]any
 	for i, m := range ms {
 		w := 12 / across
-		panels = append(panels, map[string]any{"id": fmt.Sprintf("p%d", i), "type": "lines", "title": fmt.Sprintf("Panel %d", i), "queries": []string{m},
-			"place": map[string]int{"x": i % across * w, "y": i / across * 5, "w": w, "h": 5}})
+		panels = append(panels, map[string]any{
+			"id":      fmt.Sprintf("p%d", i),
+			"type":    "lines",
+			"title":   fmt.Sprintf("Panel %d", i),
+			"queries": []string{m},
+			"place":   map[string]int{"x": i % across * w, "y": i / across * 5, "w": w, "h": 5},
+		})
 	}
-	text, _ := json.Marshal(map[string]any{"form": 1, "title": "Bench", "range": map[string]string{"from": from, "to": ""}, "panels": panels}) // it holds no value that fails
+	// It holds no value that fails.
+	text, _ := json.Marshal(map[string]any{
+		"form":   1,
+		"title":  "Bench",
+		"range":  map[string]string{"from": from, "to": ""},
+		"panels": panels,
+	})
 	return text
 }
 
@@ -108,7 +122,12 @@ func (c *Config) viewers(ctx context.Context, h *history) error {
 	p := c.Progress("viewers, rounds, "+c.Store, int64(c.Rounds))
 	defer p.End()
 	one := report.Figure{Name: "a second of one viewer, CPU, " + c.Store, Work: paintPanels, Unit: "panels"}
-	many := report.Figure{Name: fmt.Sprintf("a second of %d viewers, CPU, %s", c.Dashboards.Viewers, c.Store), Of: one.Name, Work: int64(c.Dashboards.Viewers) * paintPanels, Unit: "panels"}
+	many := report.Figure{
+		Name: fmt.Sprintf("a second of %d viewers, CPU, %s", c.Dashboards.Viewers, c.Store),
+		Of:   one.Name,
+		Work: int64(c.Dashboards.Viewers) * paintPanels,
+		Unit: "panels",
+	}
 	for range c.Rounds {
 		for n, figure := range map[int]*report.Figure{1: &one, c.Dashboards.Viewers: &many} {
 			used, err := c.viewed(ctx, h, n)
@@ -120,8 +139,16 @@ func (c *Config) viewers(ctx context.Context, h *history) error {
 		p.Add(1)
 	}
 	c.Report.Figures = append(c.Report.Figures, one, many)
-	c.Report.Aims = append(c.Report.Aims, report.Aim{Row: "viewers", Scale: "1x", What: fmt.Sprintf("gateway's CPU, %d viewers of one dashboard of %d panels", c.Dashboards.Viewers, paintPanels),
-		Against: "one viewer", Want: 1.2, Got: many.Over(one), Figure: many.Name})
+	c.Report.Aims = append(c.Report.Aims, report.Aim{
+		Row:   "viewers",
+		Scale: "1x",
+		What: fmt.Sprintf("gateway's CPU, %d viewers of one dashboard of %d panels",
+			c.Dashboards.Viewers, paintPanels),
+		Against: "one viewer",
+		Want:    1.2,
+		Got:     many.Over(one),
+		Figure:  many.Name,
+	})
 	return nil
 }
 
@@ -189,7 +216,8 @@ func (c *Config) inBrowser(ctx context.Context, h *history) error {
 	}
 
 	var painted struct{ MS []float64 }
-	if err := c.browse(ctx, &painted, "paint", "bench-paint", fmt.Sprint(paintPanels), fmt.Sprint(c.Dashboards.Paints)); err != nil {
+	err := c.browse(ctx, &painted, "paint", "bench-paint", fmt.Sprint(paintPanels), fmt.Sprint(c.Dashboards.Paints))
+	if err != nil {
 		return err
 	}
 	if len(painted.MS) == 0 {
@@ -203,7 +231,8 @@ func (c *Config) inBrowser(ctx context.Context, h *history) error {
 	defer closed()
 	written := make(chan error, 1)
 	go func() { written <- h.run(open, int((c.Dashboards.Wall + 10*time.Minute).Seconds())) }()
-	err := c.browse(ctx, &walled, "wall", "bench-wall", fmt.Sprint(wallPanels), fmt.Sprint(int(c.Dashboards.Wall.Seconds())))
+	err = c.browse(ctx, &walled, "wall", "bench-wall", fmt.Sprint(wallPanels),
+		fmt.Sprint(int(c.Dashboards.Wall.Seconds())))
 	closed()
 	if putting := <-written; putting != nil && !errors.Is(putting, context.Canceled) {
 		err = errors.Join(err, putting)
@@ -217,14 +246,25 @@ func (c *Config) inBrowser(ctx context.Context, h *history) error {
 // addPaints puts the times of first paints, in ms, into the report. The first time nothing is in
 // the gateway's memory.
 func (c *Config) addPaints(ms []float64) {
-	f := report.Figure{Name: fmt.Sprintf("first paint of %d panels over a day, %s", paintPanels, c.Store), Work: paintPanels, Unit: "panels"}
+	f := report.Figure{
+		Name: fmt.Sprintf("first paint of %d panels over a day, %s", paintPanels, c.Store),
+		Work: paintPanels,
+		Unit: "panels",
+	}
 	for _, v := range ms {
 		f.Runs = append(f.Runs, time.Duration(v*float64(time.Millisecond)))
 	}
 	sorted := slices.Sorted(slices.Values(ms))
 	c.Report.Figures = append(c.Report.Figures, f)
-	c.Report.Aims = append(c.Report.Aims, report.Aim{Row: "dashboards", Scale: "1x", What: f.Name + ", in Chromium", Unit: "ms", Want: 1000,
-		Got: report.Ratio{Median: sorted[len(sorted)/2], Low: sorted[0], High: sorted[len(sorted)-1]}, Figure: f.Name})
+	c.Report.Aims = append(c.Report.Aims, report.Aim{
+		Row:    "dashboards",
+		Scale:  "1x",
+		What:   f.Name + ", in Chromium",
+		Unit:   "ms",
+		Want:   1000,
+		Got:    report.Ratio{Median: sorted[len(sorted)/2], Low: sorted[0], High: sorted[len(sorted)-1]},
+		Figure: f.Name,
+	})
 	c.Report.Note("first paints, in their order: %.0f ms; the first with nothing in the gateway's result cache", ms)
 }
 
@@ -251,12 +291,24 @@ func (c *Config) addWall(w wallFigures) error {
 	n := len(heaps)
 	middle, end := paired.Median(heaps[n/3:n-n/3]), paired.Median(heaps[n-n/3:])
 	grown := end / middle
-	c.Report.Figures = append(c.Report.Figures, report.Figure{Name: fmt.Sprintf("main thread in a second, %d live panels, %s", wallPanels, c.Store), Work: wallPanels, Unit: "panels",
-		Runs: []time.Duration{time.Duration(w.TaskMS * float64(time.Millisecond))}})
-	c.Report.Aims = append(c.Report.Aims, report.Aim{Row: "dashboards", Scale: "1x", What: fmt.Sprintf("heap of a tab with %d live panels in the last third of %s, against the third before", wallPanels, c.Dashboards.Wall),
-		Want: 1.05, Got: report.Single(grown)})
-	c.Report.Note("%d live panels, %d points: main thread %.0f ms a second, %.0f of them in scripts; heap after collections, every %.0f s: %.1f MiB; resident memory of the tab %.0f MiB at first, %.0f at the end",
-		wallPanels, w.Points, w.TaskMS, w.ScriptMS, w.Samples[0].Seconds, heaps, w.Samples[0].Resident/(1<<20), w.Samples[n-1].Resident/(1<<20))
+	c.Report.Figures = append(c.Report.Figures, report.Figure{
+		Name: fmt.Sprintf("main thread in a second, %d live panels, %s", wallPanels, c.Store),
+		Work: wallPanels,
+		Unit: "panels",
+		Runs: []time.Duration{time.Duration(w.TaskMS * float64(time.Millisecond))},
+	})
+	c.Report.Aims = append(c.Report.Aims, report.Aim{
+		Row:   "dashboards",
+		Scale: "1x",
+		What: fmt.Sprintf("heap of a tab with %d live panels in the last third of %s, against the third before",
+			wallPanels, c.Dashboards.Wall),
+		Want: 1.05,
+		Got:  report.Single(grown),
+	})
+	c.Report.Note("%d live panels, %d points: main thread %.0f ms a second, %.0f of them in scripts; "+
+		"heap after collections, every %.0f s: %.1f MiB; resident memory of the tab %.0f MiB at first, %.0f at the end",
+		wallPanels, w.Points, w.TaskMS, w.ScriptMS, w.Samples[0].Seconds, heaps, w.Samples[0].Resident/(1<<20),
+		w.Samples[n-1].Resident/(1<<20))
 	return nil
 }
 
@@ -278,7 +330,8 @@ func (c *Config) browse(ctx context.Context, to any, args ...string) error {
 
 // save puts a dashboard.
 func (c *Config) save(ctx context.Context, name string, document []byte) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPut, c.Server.URL+"/api/dashboards/"+name, strings.NewReader(string(document)))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPut, c.Server.URL+"/api/dashboards/"+name,
+		strings.NewReader(string(document)))
 	if err != nil {
 		return err
 	}

@@ -19,7 +19,8 @@ func allowFiles(n int) error {
 
 	raised := syscall.Rlimit{Cur: want, Max: max(limit.Max, want)}
 	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &raised); err != nil {
-		return fmt.Errorf("%d sockets need %d open files, of which %d are allowed (ulimit -Hn): %w", n, n, limit.Max, err)
+		return fmt.Errorf("%d sockets need %d open files, of which %d are allowed (ulimit -Hn): %w",
+			n, n, limit.Max, err)
 	}
 	return nil
 }

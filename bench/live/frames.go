@@ -46,7 +46,9 @@ func (c FramesConfig) Validate() error {
 		return fmt.Errorf("every: got %s, want 0 or at least 1ms", c.Every)
 	}
 
-	for name, every := range map[string]int{"stalled": c.StalledEvery, "slow": c.SlowEvery, "half-open": c.HalfOpenEvery} {
+	for name, every := range map[string]int{
+		"stalled": c.StalledEvery, "slow": c.SlowEvery, "half-open": c.HalfOpenEvery,
+	} {
 		// Each kind has a place of its own among so many, see kindOf.
 		if every < 0 || every > 0 && every < int(kinds) {
 			return fmt.Errorf("%s: got every %d, want 0 or at least %d", name, every, kinds)
@@ -129,7 +131,8 @@ func Frames(ctx context.Context, c FramesConfig) (result FramesResult, err error
 
 	// A frame that never comes must end the run: this is far more than all puts and
 	// sockets usually take.
-	within := time.Duration(c.Puts)*max(c.Every, time.Second) + time.Duration(c.Sockets)*50*time.Millisecond + 3*time.Minute
+	within := time.Duration(c.Puts)*max(c.Every, time.Second) +
+		time.Duration(c.Sockets)*50*time.Millisecond + 3*time.Minute
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 
@@ -183,7 +186,8 @@ func (c FramesConfig) resident() (int64, error) {
 const longMetric = "bench.live.long"
 
 // longQuery asks for it.
-var longQuery = fmt.Sprintf(`{"start":"2h-ago","msResolution":true,"queries":[{"metric":%q,"aggregator":"sum"}]}`, longMetric)
+var longQuery = fmt.Sprintf(`{"start":"2h-ago","msResolution":true,"queries":[{"metric":%q,"aggregator":"sum"}]}`,
+	longMetric)
 
 // putLong puts the series that stalled and slow sockets ask for, a point each ms.
 func (c FramesConfig) putLong(ctx context.Context) error {
@@ -197,7 +201,8 @@ func (c FramesConfig) putLong(ctx context.Context) error {
 		var body bytes.Buffer
 		for i := range min(each, points-first) {
 			// A bracket opens the list, and a comma stands before each later point.
-			fmt.Fprintf(&body, `%c{"metric":%q,"timestamp":%d,"value":%d,"tags":{"writer":"bench"}}`, "[,"[min(i, 1)], longMetric, from+int64(first+i), i)
+			fmt.Fprintf(&body, `%c{"metric":%q,"timestamp":%d,"value":%d,"tags":{"writer":"bench"}}`,
+				"[,"[min(i, 1)], longMetric, from+int64(first+i), i)
 		}
 		body.WriteByte(']')
 		if err := putJSON(ctx, c.Server, body.Bytes()); err != nil {

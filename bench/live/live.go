@@ -144,8 +144,15 @@ func Run(ctx context.Context, c Config) error {
 func (c *Config) measureFrames(ctx context.Context, _ *history) error {
 	for _, n := range c.Sockets {
 		p := c.Progress(fmt.Sprintf("put to frame, %d sockets, puts", n), int64(c.Puts))
-		result, err := Frames(ctx, FramesConfig{Server: c.Server, Sockets: n, Plans: 1, Puts: c.Puts, Every: c.Every, Progress: p,
-			Name: fmt.Sprintf("put to frame, %s, sockets: %d", c.Store, n)})
+		result, err := Frames(ctx, FramesConfig{
+			Server:   c.Server,
+			Sockets:  n,
+			Plans:    1,
+			Puts:     c.Puts,
+			Every:    c.Every,
+			Progress: p,
+			Name:     fmt.Sprintf("put to frame, %s, sockets: %d", c.Store, n),
+		})
 		p.End()
 		if err != nil {
 			return err
@@ -172,7 +179,14 @@ func (c *Config) aimFrames(l report.Latency) {
 // aimMS adds the aim that a latency's p99 is at most want, in ms.
 func (c *Config) aimMS(row, what string, want float64, l report.Latency) {
 	ms := l.At(99).Seconds() * 1000
-	c.Report.Aims = append(c.Report.Aims, report.Aim{Row: row, Scale: "1x", What: what, Unit: "ms", Want: want, Got: report.Single(ms)})
+	c.Report.Aims = append(c.Report.Aims, report.Aim{
+		Row:   row,
+		Scale: "1x",
+		What:  what,
+		Unit:  "ms",
+		Want:  want,
+		Got:   report.Single(ms),
+	})
 }
 
 // everyTenth makes a tenth of a crowd's sockets stalled, a tenth slow and a tenth
@@ -182,7 +196,8 @@ const everyTenth = 10
 // measureSockets measures a crowd of sockets twice: the time from put to frame at one put a
 // second, then frames a second at puts without a pause.
 func (c *Config) measureSockets(ctx context.Context, _ *history) error {
-	name := fmt.Sprintf("%s sockets on %d plans, a tenth each stalled, slow and half-open, %s", report.Thousands(float64(c.Crowd)), c.CrowdPlans, c.Store)
+	name := fmt.Sprintf("%s sockets on %d plans, a tenth each stalled, slow and half-open, %s",
+		report.Thousands(float64(c.Crowd)), c.CrowdPlans, c.Store)
 	for _, every := range []time.Duration{time.Second, 0} {
 		p := c.Progress(name+", puts", int64(c.Puts))
 		result, err := Frames(ctx, FramesConfig{Server: c.Server, Sockets: c.Crowd, Plans: c.CrowdPlans,
@@ -194,10 +209,16 @@ func (c *Config) measureSockets(ctx context.Context, _ *history) error {
 		}
 
 		c.Report.Latencies = append(c.Report.Latencies, result.Latency)
-		c.Report.Note("%s, puts every %s: in the end %d of %d slow sockets had their whole answer and the last point", name, every, result.Complete, result.Slow)
+		c.Report.Note("%s, puts every %s: in the end %d of %d slow sockets had their whole answer and the last point",
+			name, every, result.Complete, result.Slow)
 		switch {
 		case every == 0: // puts follow the frames, so the rate of frames counts
-			c.Report.Figures = append(c.Report.Figures, report.Figure{Name: "frames, " + name, Work: result.Frames, Unit: "frames", Runs: []time.Duration{result.Took}})
+			c.Report.Figures = append(c.Report.Figures, report.Figure{
+				Name: "frames, " + name,
+				Work: result.Frames,
+				Unit: "frames",
+				Runs: []time.Duration{result.Took},
+			})
 			continue
 		case c.Store == Embedded: // on HBase a crowd has no aim
 			c.aimMS("sockets", "put to frame, p99, "+name, 500, result.Latency)
@@ -206,7 +227,8 @@ func (c *Config) measureSockets(ctx context.Context, _ *history) error {
 		// Of the first run alone: what it has left resident would be counted before the
 		// second.
 		if result.With > 0 {
-			c.Report.Note("%s: the gateway's resident memory was %d MiB before, %d MiB with all of them: %d KiB a socket",
+			c.Report.Note("%s: the gateway's resident memory was %d MiB before, %d MiB with all of them: "+
+				"%d KiB a socket",
 				name, result.Before>>20, result.With>>20, result.BytesPerSocket(c.Crowd)>>10)
 		}
 	}
@@ -249,7 +271,8 @@ func (c *Config) tick(ctx context.Context, h *history) error {
 	}
 
 	c.Report.Aims = append(c.Report.Aims, t.aim(c.Store))
-	c.Report.Note("tick, %s: %d deltas came in %d s to each of %d live queries at once; the time is the processors' of gateway and region servers, the puts' taken off. After the last put they held it within %s",
+	c.Report.Note("tick, %s: %d deltas came in %d s to each of %d live queries at once; the time is the "+
+		"processors' of gateway and region servers, the puts' taken off. After the last put they held it within %s",
 		c.Store, t.deltas/t.Plans, t.Seconds*t.Rounds, t.Plans, t.behind.Round(10*time.Millisecond))
 	return nil
 }
@@ -263,7 +286,14 @@ func (c *Config) answers(ctx context.Context, h *history) error {
 	defer p.End()
 
 	now := time.Now().Unix()
-	a := AnswersConfig{Server: c.Server, Metric: h.data.Metric(), Start: now - int64(h.data.Hours)*3600, Last: now, Store: c.Store, Rounds: c.Rounds}
+	a := AnswersConfig{
+		Server: c.Server,
+		Metric: h.data.Metric(),
+		Start:  now - int64(h.data.Hours)*3600,
+		Last:   now,
+		Store:  c.Store,
+		Rounds: c.Rounds,
+	}
 	if c.Floor != nil {
 		var err error
 		if a.Floor, err = c.Floor(ctx, a.Metric); err != nil {

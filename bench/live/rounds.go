@@ -30,7 +30,13 @@ type rounds struct {
 }
 
 func newRounds(c FramesConfig, readers int) *rounds {
-	return &rounds{server: c.Server, plans: c.Plans, readers: readers, first: time.Now().UnixMicro(), shownByAll: make(chan int, c.Puts+1)}
+	return &rounds{
+		server:     c.Server,
+		plans:      c.Plans,
+		readers:    readers,
+		first:      time.Now().UnixMicro(),
+		shownByAll: make(chan int, c.Puts+1),
+	}
 }
 
 func planMetric(plan int) string { return fmt.Sprintf("bench.live.%d", plan) }
@@ -38,7 +44,8 @@ func planMetric(plan int) string { return fmt.Sprintf("bench.live.%d", plan) }
 // planQuery returns the live query of a plan: the sum of its metric over the last
 // hour.
 func planQuery(plan int) string {
-	return fmt.Sprintf(`{"start":"1h-ago","msResolution":true,"queries":[{"metric":%q,"aggregator":"sum"}]}`, planMetric(plan))
+	return fmt.Sprintf(`{"start":"1h-ago","msResolution":true,"queries":[{"metric":%q,"aggregator":"sum"}]}`,
+		planMetric(plan))
 }
 
 // put puts the next round, one point for each plan. due is when it was to begin.
@@ -55,7 +62,8 @@ func (r *rounds) put(ctx context.Context, due time.Time) error {
 	var body bytes.Buffer
 	for plan := range r.plans {
 		// A bracket opens the list, and a comma stands before each later point.
-		fmt.Fprintf(&body, `%c{"metric":%q,"timestamp":%d,"value":%d,"tags":{"writer":"bench"}}`, "[,"[min(plan, 1)], planMetric(plan), r.lastMS, value)
+		fmt.Fprintf(&body, `%c{"metric":%q,"timestamp":%d,"value":%d,"tags":{"writer":"bench"}}`,
+			"[,"[min(plan, 1)], planMetric(plan), r.lastMS, value)
 	}
 
 	body.WriteByte(']')

@@ -47,7 +47,8 @@ func dial(ctx context.Context, server *peer.Server, number int, k kind) (*socket
 	// Many sockets come from several addresses, see socketsPerAddress. Any address of 127/8 is
 	// this machine's.
 	if ip := net.ParseIP(config.Location.Hostname()); ip != nil && ip.IsLoopback() && ip.To4() != nil {
-		dialer.LocalAddr = &net.TCPAddr{IP: net.IPv4(127, 0, byte(number/socketsPerAddress/250), byte(1+number/socketsPerAddress%250))}
+		dialer.LocalAddr = &net.TCPAddr{IP: net.IPv4(127, 0, byte(number/socketsPerAddress/250),
+			byte(1+number/socketsPerAddress%250))}
 	}
 
 	if k == stalled || k == slow {

@@ -48,13 +48,17 @@ type ticks struct {
 // a second, with a second's points, and what it costs to ask again after each: in
 // turn, by the processor time of its processes. It is an error if what the
 // followers hold after a round does not become the answer.
-func measureTicks(ctx context.Context, c TickConfig, server *peer.Server, h *history, store string, p *progress.Progress) (*ticks, error) {
+func measureTicks(
+	ctx context.Context, c TickConfig, server *peer.Server, h *history, store string, p *progress.Progress,
+) (*ticks, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
 	t := &ticks{TickConfig: c, server: server, history: h}
 	following := "a second of following, CPU, " + store
-	for i, name := range []string{following, "asking again, CPU, " + store, "asking again, first to last byte, " + store} {
+	for i, name := range []string{
+		following, "asking again, CPU, " + store, "asking again, first to last byte, " + store,
+	} {
 		t.figures[i] = report.Figure{Name: name, Of: following, Work: h.perSecond(), Unit: "points"}
 	}
 
@@ -155,7 +159,8 @@ func (t *ticks) start(plan int) string {
 
 // fresh asks the query of a plan anew.
 func (t *ticks) fresh(plan int) workload.Query {
-	return workload.Query{Path: fmt.Sprintf("/api/query?arrays=true&start=%s&m=%s", t.start(plan), url.QueryEscape("sum:"+t.Downsample+":"+t.history.data.Metric()))}
+	return workload.Query{Path: fmt.Sprintf("/api/query?arrays=true&start=%s&m=%s",
+		t.start(plan), url.QueryEscape("sum:"+t.Downsample+":"+t.history.data.Metric()))}
 }
 
 // subscribe subscribes to all plans.
@@ -166,7 +171,9 @@ func (t *ticks) subscribe(ctx context.Context) (*subscriptions, error) {
 	}
 	var queries []string
 	for plan := range t.Plans {
-		queries = append(queries, fmt.Sprintf(`{"start":%q,"queries":[{"metric":%q,"aggregator":"sum","downsample":%q}]}`, t.start(plan), t.history.data.Metric(), t.Downsample))
+		queries = append(queries,
+			fmt.Sprintf(`{"start":%q,"queries":[{"metric":%q,"aggregator":"sum","downsample":%q}]}`,
+				t.start(plan), t.history.data.Metric(), t.Downsample))
 	}
 	return subscribeAll(ctx, s, queries)
 }
@@ -220,10 +227,20 @@ func (t *ticks) aim(store string) report.Aim {
 		want = 5
 	}
 	tick, again := t.figures[0], t.figures[1]
-	a := report.Aim{Row: "tick", Scale: "1x", What: fmt.Sprintf("a tick with %d new points, CPU, %s", tick.Work, store), Against: "asking the same again",
-		AtLeast: true, Want: want, Got: again.Over(tick), Ours: report.MS(tick.Median()), Theirs: report.MS(again.Median())}
+	a := report.Aim{
+		Row:     "tick",
+		Scale:   "1x",
+		What:    fmt.Sprintf("a tick with %d new points, CPU, %s", tick.Work, store),
+		Against: "asking the same again",
+		AtLeast: true,
+		Want:    want,
+		Got:     again.Over(tick),
+		Ours:    report.MS(tick.Median()),
+		Theirs:  report.MS(again.Median()),
+	}
 	if len(tick.Runs) == 0 {
-		a.Missing = fmt.Sprintf("in %d rounds no tick could be told from the puts: the machine is too busy, or the rounds are too short", t.Rounds)
+		a.Missing = fmt.Sprintf("in %d rounds no tick could be told from the puts: the machine is too busy, "+
+			"or the rounds are too short", t.Rounds)
 	}
 	return a
 }

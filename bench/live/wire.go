@@ -38,7 +38,10 @@ func newWire() (*wire, error) {
 		}
 	}
 
-	w := &wire{server: &http.Server{Handler: http.HandlerFunc(handler)}, client: peer.At("wire", "http://"+l.Addr().String())}
+	w := &wire{
+		server: &http.Server{Handler: http.HandlerFunc(handler)},
+		client: peer.At("wire", "http://"+l.Addr().String()),
+	}
 	w.served.Go(func() { w.server.Serve(l) })
 	return w, nil
 }

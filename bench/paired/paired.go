@@ -44,7 +44,8 @@ func (i Interval) String() string {
 // is an error when there is no pair, or one with anything else in it.
 func Ratio(a, b []float64) (Interval, error) {
 	if len(a) != len(b) || len(a) == 0 {
-		return Interval{}, fmt.Errorf("pairs: got %d and %d amounts, want as many of each and at least 1", len(a), len(b))
+		return Interval{}, fmt.Errorf("pairs: got %d and %d amounts, want as many of each and at least 1",
+			len(a), len(b))
 	}
 
 	ratios := make([]float64, len(a))

@@ -58,7 +58,8 @@ func TestRatio_coverage(t *testing.T) {
 			// Four standard deviations of a count of that many runs.
 			got, slack := float64(held)/runs, 4*math.Sqrt(said*(1-said)/runs)
 			if math.Abs(got-said) > slack || said < Confidence {
-				t.Errorf("%s noise, %d pairs, seed %d: %.4f hold the truth, said %.4f ± %.4f", kind, n, seed, got, said, slack)
+				t.Errorf("%s noise, %d pairs, seed %d: %.4f hold the truth, said %.4f ± %.4f",
+					kind, n, seed, got, said, slack)
 			}
 		}
 	}

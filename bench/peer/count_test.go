@@ -14,7 +14,11 @@ func TestPointCounter(t *testing.T) {
 		{"dps", `[{"metric":"m","tags":{"a":"b"},"dps":{}},{"dps":[]}]`, 0},
 		{"dps", `[{"metric":"m","dps":{"1":1,"2":2.5}},{"metric":"n","dps":{"3":"NaN"}}]`, 3},
 		{"dps", "[ { \"dps\" : [ [1,2] ,\n[3,4], [5, null] ] , \"tags\":{\"x\":\"y\",\"z\":\"w\"}} ]", 3},
-		{"dps", `[{"metric":"dps","tags":{"dps":"x","xdps":"dp"},"dps\"":[1],"\u0064ps":[1],"dpss":[1,2],"0dps":[1]}]`, 0},
+		{
+			"dps",
+			`[{"metric":"dps","tags":{"dps":"x","xdps":"dp"},"dps\"":[1],"\u0064ps":[1],"dpss":[1,2],"0dps":[1]}]`,
+			0,
+		},
 		{"dps", `[{"dps":[5]},{"dps":[-1.5e3,true]}]`, 3},
 		{"dps", `[{"metric":"a\"dps","dps":{"1":"x\",","2":"}{"}},{"statsSummary":{"points":7,"a":[1,2]}}]`, 2},
 		{"dps", `{"outputs":[{"id":"e","dps":[[1,2,3],[4,5,6]],"dpsMeta":{"series":1,"setCount":2}}],"query":{}}`, 2},

@@ -105,7 +105,8 @@ func StartPushdown(ctx context.Context, o Options) (*e2e.Program, error) {
 func StartDownpour(ctx context.Context, o Options) (*Server, error) {
 	env := o.settings()
 	maps.Copy(env, map[string]string{
-		"DOWNPOUR_SELF_METRICS": "0", "DOWNPOUR_AUTO_METRICS": "true", "DOWNPOUR_QUERY_TIMEOUT": "5m", "DOWNPOUR_PROFILING": "true",
+		"DOWNPOUR_SELF_METRICS": "0", "DOWNPOUR_AUTO_METRICS": "true", "DOWNPOUR_QUERY_TIMEOUT": "5m",
+		"DOWNPOUR_PROFILING": "true",
 	})
 	maps.Copy(env, o.Env)
 
@@ -131,11 +132,17 @@ func StartOpenTSDB(ctx context.Context, o Options) (*Server, error) {
 	defer cancel()
 	config := map[string]string{"tsd.storage.enable_compaction": "false"}
 	maps.Copy(config, o.TSD)
-	t, err := e2e.StartOpenTSDB(ctx, e2e.OpenTSDBOptions{Quorum: o.Quorum, Tables: o.Tables, HeapMiB: 4096, Config: config})
+	t, err := e2e.StartOpenTSDB(ctx, e2e.OpenTSDBOptions{
+		Quorum:  o.Quorum,
+		Tables:  o.Tables,
+		HeapMiB: 4096,
+		Config:  config,
+	})
 	if err != nil {
 		return nil, err
 	}
-	return &Server{Peer: report.Peer{Name: OpenTSDB, Version: e2e.Version("opentsdb")}, URL: t.URL, PutURL: t.URL, Telnet: t.Addr,
+	return &Server{Peer: report.Peer{Name: OpenTSDB, Version: e2e.Version("opentsdb")}, URL: t.URL,
+		PutURL: t.URL, Telnet: t.Addr,
 		Process: t.Process, close: t.Close}, nil
 }
 
@@ -147,13 +154,23 @@ func StartVictoria(ctx context.Context) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Server{Peer: report.Peer{Name: Victoria, Version: v.Version}, URL: v.URL, PutURL: v.PutURL, Telnet: v.Telnet,
-		Process: v.Process, Prometheus: true, Dir: v.Dir(), close: v.Close}, nil
+	return &Server{
+		Peer:       report.Peer{Name: Victoria, Version: v.Version},
+		URL:        v.URL,
+		PutURL:     v.PutURL,
+		Telnet:     v.Telnet,
+		Process:    v.Process,
+		Prometheus: true,
+		Dir:        v.Dir(),
+		close:      v.Close,
+	}, nil
 }
 
 // client keeps connections and asks for no compression, which would measure a
 // codec.
-var client = &http.Client{Transport: &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 64, ReadBufferSize: 64 << 10}}
+var client = &http.Client{
+	Transport: &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 64, ReadBufferSize: 64 << 10},
+}
 
 // CloseIdle closes connections that nobody uses.
 func CloseIdle() { client.CloseIdleConnections() }
@@ -244,7 +261,8 @@ func (s *Server) openAs(ctx context.Context, q workload.Query, accept string) (i
 	if resp.StatusCode != http.StatusOK {
 		text, _ := io.ReadAll(io.LimitReader(resp.Body, 300))
 		resp.Body.Close()
-		return nil, fmt.Errorf("%s: %s: status %d: %s", s.Name, spelled(q), resp.StatusCode, strings.Join(strings.Fields(string(text)), " "))
+		return nil, fmt.Errorf("%s: %s: status %d: %s",
+			s.Name, spelled(q), resp.StatusCode, strings.Join(strings.Fields(string(text)), " "))
 	}
 
 	return resp.Body, nil

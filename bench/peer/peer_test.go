@@ -28,9 +28,13 @@ func says(t *testing.T, name string, status int, body string, prometheus bool) (
 }
 
 const (
-	one   = `[{"metric":"cpu.user","tags":{"host":"a","dc":"x"},"aggregateTags":[],"dps":{"1699999200":62.5,"1699999500":3.0}},{"metric":"cpu.user","tags":{"host":"b"},"aggregateTags":[],"dps":{"1699999200":1.0}}]`
-	other = `[{"metric":"cpu.user","tags":{"host":"b"},"aggregateTags":[],"dps":{"1699999200":1.0}},{"metric":"cpu.user","tags":{"host":"a","dc":"x"},"aggregateTags":[],"dps":{"1699999200":62.5,"1699999500":3.0000000000001}}]`
-	prom  = `{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"host":"a"},"values":[[1699999499,"62.5"],[1699999799,"3"]]},{"metric":{"host":"b"},"values":[[1699999499,"1"]]}]}}`
+	one = `[{"metric":"cpu.user","tags":{"host":"a","dc":"x"},"aggregateTags":[],"dps":{"1699999200":62.5,` +
+		`"1699999500":3.0}},{"metric":"cpu.user","tags":{"host":"b"},"aggregateTags":[],"dps":{"1699999200":1.0}}]`
+	other = `[{"metric":"cpu.user","tags":{"host":"b"},"aggregateTags":[],"dps":{"1699999200":1.0}},` +
+		`{"metric":"cpu.user","tags":{"host":"a","dc":"x"},"aggregateTags":[],` +
+		`"dps":{"1699999200":62.5,"1699999500":3.0000000000001}}]`
+	prom = `{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"host":"a"},` +
+		`"values":[[1699999499,"62.5"],[1699999799,"3"]]},{"metric":{"host":"b"},"values":[[1699999499,"1"]]}]}}`
 )
 
 // Agree names the first difference. What Prometheus does differently, such as the times of buckets,
@@ -46,7 +50,8 @@ func TestAgree(t *testing.T) {
 			agree = AgreeInValues
 		}
 		err := agree(t.Context(), a, b, q)
-		if difference == "" && err != nil || difference != "" && (err == nil || !strings.Contains(err.Error(), difference)) {
+		if difference == "" && err != nil ||
+			difference != "" && (err == nil || !strings.Contains(err.Error(), difference)) {
 			t.Errorf("%v, want %q", err, difference)
 		}
 		if errors.Is(err, ErrDiffer) && len(*asked) != tries {
@@ -59,7 +64,8 @@ func TestAgree(t *testing.T) {
 	f(one, strings.Replace(one, "62.5", "62.4", 1), "[0].dps.1699999200: value, want 62.5, got 62.4", false, false)
 	f(one, prom, "", false, true)
 	f(one, strings.Replace(prom, `"3"`, `"4"`, 1), "group {host=a} at 1699999500: want 3, got 4", false, true)
-	f(one, strings.Replace(prom, `"62.5"`, `"62.500001"`, 1), "group {host=a} at 1699999200: want 62.5, got 62.500001", false, true)
+	f(one, strings.Replace(prom, `"62.5"`, `"62.500001"`, 1),
+		"group {host=a} at 1699999200: want 62.5, got 62.500001", false, true)
 	f(one, strings.Replace(prom, `,[1699999799,"3"]`, "", 1), "at 1699999500: want 3, got nothing", false, true)
 	f(one, `{"data":{"result":[]}}`, "group {host=a}: want 2 points, got 0", false, true)
 	f("[]", "[]", "the answer is empty", false, false)
@@ -71,13 +77,15 @@ func TestAgree(t *testing.T) {
 func TestAgreeInValues_anyQuery(t *testing.T) {
 	a, _ := says(t, "A", 200, one, false)
 	same, _ := says(t, "B", 200, other, false)
-	less, _ := says(t, "B", 200, `[{"metric":"cpu.user","tags":{"host":"a","dc":"x"},"aggregateTags":[],"dps":{"1699999200":62.5,"1699999500":3.0}}]`, false)
+	less, _ := says(t, "B", 200, `[{"metric":"cpu.user","tags":{"host":"a","dc":"x"},"aggregateTags":[],`+
+		`"dps":{"1699999200":62.5,"1699999500":3.0}}]`, false)
 	for _, text := range []string{"none:rate{counter,1}:cpu.user", "sum:cpu.user", "p99:1h-avg-zero:cpu.user{host=*}"} {
 		q := workload.Query{Start: 1699999200, End: 1699999799, M: text}
 		if err := AgreeInValues(t.Context(), a, same, q); err != nil {
 			t.Errorf("%s: %v", text, err)
 		}
-		if err := AgreeInValues(t.Context(), a, less, q); !errors.Is(err, ErrDiffer) || !strings.Contains(err.Error(), "group {host=b}: want 1 points, got 0") {
+		if err := AgreeInValues(t.Context(), a, less, q); !errors.Is(err, ErrDiffer) ||
+			!strings.Contains(err.Error(), "group {host=b}: want 1 points, got 0") {
 			t.Errorf("%s: error %v, want the group host=b, which the second server lacks", text, err)
 		}
 	}
@@ -87,7 +95,8 @@ func TestAgreeInValues_anyQuery(t *testing.T) {
 func TestAsk_refused(t *testing.T) {
 	s, _ := says(t, "A", 503, "<html>\n<p>later</p>", false)
 	_, err := s.Ask(t.Context(), workload.Query{Start: 1, End: 2, M: "sum:x"})
-	if err == nil || !strings.Contains(err.Error(), "A: /api/query?start=1&end=2&m=sum%3Ax: status 503: <html> <p>later</p>") {
+	if err == nil ||
+		!strings.Contains(err.Error(), "A: /api/query?start=1&end=2&m=sum%3Ax: status 503: <html> <p>later</p>") {
 		t.Errorf("error %v, want the server, the path, the status and the page on one line", err)
 	}
 	gone := &Server{Peer: report.Peer{Name: "gone"}, URL: "http://127.0.0.1:1"}
@@ -97,7 +106,11 @@ func TestAsk_refused(t *testing.T) {
 }
 
 func TestPrometheusPath(t *testing.T) {
-	path, err := prometheusPath(workload.Query{Start: 1699999500, End: 1700002799, M: "max:5m-avg:cpu.user{host=a|b,dc=*}"})
+	path, err := prometheusPath(workload.Query{
+		Start: 1699999500,
+		End:   1700002799,
+		M:     "max:5m-avg:cpu.user{host=a|b,dc=*}",
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +119,8 @@ func TestPrometheusPath(t *testing.T) {
 		t.Fatal(err)
 	}
 	v := u.Query()
-	if got, want := v.Get("query"), `max(avg_over_time({__name__="cpu.user",host=~"a|b"}[300s])) by (host,dc)`; got != want {
+	got, want := v.Get("query"), `max(avg_over_time({__name__="cpu.user",host=~"a|b"}[300s])) by (host,dc)`
+	if got != want {
 		t.Errorf("query %s, want %s", got, want)
 	}
 	if v.Get("start") != "1699999799" || v.Get("end") != "1700002799" || v.Get("step") != "300s" {

@@ -19,7 +19,8 @@ import (
 // shown are the functions that a profile names. What the runtime, the system and
 // small packages of Go's library do is counted to the innermost of them that
 // called it; collecting garbage nobody calls.
-var shown = regexp.MustCompile(`^downpour/|gohbase|cockroachdb|apache/arrow|net/http\.|^bufio|internal/poll|compress|runtime\.gcBgMarkWorker$|runtime\.bgsweep|runtime\.schedule$`)
+var shown = regexp.MustCompile(`^downpour/|gohbase|cockroachdb|apache/arrow|net/http\.|^bufio|internal/poll|` +
+	`compress|runtime\.gcBgMarkWorker$|runtime\.bgsweep|runtime\.schedule$`)
 
 // functions is how many of them are kept.
 const functions = 14
@@ -46,8 +47,9 @@ type weighed struct {
 	sum  int64
 }
 
-// innermost counts each sample of a profile to the innermost of the functions that names matches, and returns the functions
-// with the largest sums, and the sum of all samples. kind is what is added up: "cpu" in nanoseconds, "inuse_space" in bytes.
+// innermost counts each sample of a profile to the innermost of the functions that names matches,
+// and returns the functions with the largest sums, and the sum of all samples. kind is what is
+// added up: "cpu" in nanoseconds, "inuse_space" in bytes.
 func innermost(taken []byte, kind string, names *regexp.Regexp) (all []weighed, total int64, err error) {
 	p, err := profile.ParseData(taken)
 	if err != nil {
@@ -71,7 +73,9 @@ func innermost(taken []byte, kind string, names *regexp.Regexp) (all []weighed, 
 	for name, sum := range sums {
 		all = append(all, weighed{name, sum})
 	}
-	slices.SortFunc(all, func(a, b weighed) int { return cmp.Or(cmp.Compare(b.sum, a.sum), cmp.Compare(a.name, b.name)) })
+	slices.SortFunc(all, func(a, b weighed) int {
+		return cmp.Or(cmp.Compare(b.sum, a.sum), cmp.Compare(a.name, b.name))
+	})
 	return all[:min(len(all), functions)], total, nil
 }
 

@@ -8,10 +8,12 @@ import (
 	"github.com/google/pprof/profile"
 )
 
-// Each sample counts to the innermost function that is named, also one that was inlined; what has no such function counts to the
-// sum alone.
+// Each sample counts to the innermost function that is named, also one that was inlined; what has
+// no such function counts to the sum alone.
 func TestInnermost(t *testing.T) {
-	p := &profile.Profile{SampleType: []*profile.ValueType{{Type: "samples", Unit: "count"}, {Type: "cpu", Unit: "nanoseconds"}}}
+	p := &profile.Profile{
+		SampleType: []*profile.ValueType{{Type: "samples", Unit: "count"}, {Type: "cpu", Unit: "nanoseconds"}},
+	}
 	at := func(names ...string) *profile.Location { // inlined functions first
 		l := &profile.Location{ID: uint64(len(p.Location) + 1)}
 		for _, name := range names {
@@ -22,9 +24,18 @@ func TestInnermost(t *testing.T) {
 		p.Location = append(p.Location, l)
 		return l
 	}
-	decode, run, malloc := at("downpour/encoding.Decode"), at("downpour/pushdown/operator.(*part).run"), at("runtime.mallocgc")
-	take := at("downpour/gateway/query/merge.(*slab[go.shape.struct { a []string; b int }]).take", "downpour/gateway/query/merge.(*aggregation).group")
-	for nanoseconds, stack := range map[int64][]*profile.Location{1: {decode, run}, 20: {malloc, decode, run}, 300: {malloc}, 4000: {take, run}, 50_000: {run}} {
+	decode := at("downpour/encoding.Decode")
+	run := at("downpour/pushdown/operator.(*part).run")
+	malloc := at("runtime.mallocgc")
+	take := at("downpour/gateway/query/merge.(*slab[go.shape.struct { a []string; b int }]).take",
+		"downpour/gateway/query/merge.(*aggregation).group")
+	for nanoseconds, stack := range map[int64][]*profile.Location{
+		1:      {decode, run},
+		20:     {malloc, decode, run},
+		300:    {malloc},
+		4000:   {take, run},
+		50_000: {run},
+	} {
 		p.Sample = append(p.Sample, &profile.Sample{Location: stack, Value: []int64{1, nanoseconds}})
 	}
 	var taken bytes.Buffer

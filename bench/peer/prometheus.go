@@ -28,7 +28,8 @@ var mForm = regexp.MustCompile(`^(\w+):(\d+)([smhd])-(\w+):([^{}]+)(?:\{([^{}]*)
 func parseM(text string) (p m, err error) {
 	f := mForm.FindStringSubmatch(text)
 	if f == nil {
-		return p, fmt.Errorf("got the query %q, want aggregator:interval-function:metric{tags} for a peer that is not OpenTSDB", text)
+		return p, fmt.Errorf("got the query %q, want aggregator:interval-function:metric{tags} for a peer that "+
+			"is not OpenTSDB", text)
 	}
 	p = m{aggregator: f[1], function: f[4], metric: f[5], values: map[string]string{}}
 	n, err := strconv.ParseInt(f[2], 10, 64)

@@ -36,9 +36,10 @@ func New(out io.Writer, what string, total int64) *Progress {
 	p.start = p.now()
 	p.lineAt = p.start
 	if terminal(out) && total > 0 {
-		p.bar = progressbar.NewOptions64(total, progressbar.OptionSetWriter(out), progressbar.OptionSetDescription(what),
-			progressbar.OptionSetPredictTime(true), progressbar.OptionThrottle(200*time.Millisecond),
-			progressbar.OptionClearOnFinish(), progressbar.OptionFullWidth())
+		p.bar = progressbar.NewOptions64(total, progressbar.OptionSetWriter(out),
+			progressbar.OptionSetDescription(what), progressbar.OptionSetPredictTime(true),
+			progressbar.OptionThrottle(200*time.Millisecond), progressbar.OptionClearOnFinish(),
+			progressbar.OptionFullWidth())
 	}
 	return p
 }

@@ -19,7 +19,8 @@ func TestProgress_lines(t *testing.T) {
 	}
 	p.Sayf("%d done", 4)
 	p.End()
-	const want = "load: 200 of 1000 after 12s, 20%, about 48s left\nload: 400 of 1000 after 24s, 40%, about 36s left\n4 done\n"
+	const want = "load: 200 of 1000 after 12s, 20%, about 48s left\n" +
+		"load: 400 of 1000 after 24s, 40%, about 36s left\n4 done\n"
 	if got := out.String(); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}

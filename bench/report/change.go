@@ -114,7 +114,8 @@ func (c Change) Line() string {
 	if c.Missing != "" {
 		verdict += ": " + c.Missing
 	}
-	return fmt.Sprintf(changeFormat, c.Store, c.Row, c.What, c.Amount(c.A), c.Amount(c.B), c.Measured(), c.ByProcessor(), verdict)
+	return fmt.Sprintf(changeFormat, c.Store, c.Row, c.What, c.Amount(c.A), c.Amount(c.B), c.Measured(),
+		c.ByProcessor(), verdict)
 }
 
 // Worsened returns the changes for the worse.
@@ -145,7 +146,8 @@ func (c Change) benchLines(w io.Writer, workload string) {
 		build   string
 		amounts []float64
 	}{{"A", c.A}, {"B", c.B}} {
-		name := fmt.Sprintf("Benchmark%s/%s/%s/build=%s", title(workload), benchName(c.Store), benchName(c.Row), of.build)
+		name := fmt.Sprintf("Benchmark%s/%s/%s/build=%s",
+			title(workload), benchName(c.Store), benchName(c.Row), of.build)
 		for _, x := range of.amounts {
 			if c.Unit == Bytes {
 				fmt.Fprintf(w, "%s 1 %.0f B\n", name, x)

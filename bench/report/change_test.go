@@ -36,7 +36,8 @@ func TestChange_planted(t *testing.T) {
 			}
 		}
 		if n < least || n > most {
-			t.Errorf("seed %d: of %d runs with B at %.2fx %d are %s, want %d to %d", seed, runs, ratio, n, verdict, least, most)
+			t.Errorf("seed %d: of %d runs with B at %.2fx %d are %s, want %d to %d",
+				seed, runs, ratio, n, verdict, least, most)
 		}
 	}
 	f(1.10, Worse, 900, runs)
@@ -53,7 +54,10 @@ func TestChange_planted(t *testing.T) {
 func TestChange_verdict(t *testing.T) {
 	f := func(want string, low, high, confidence float64) {
 		t.Helper()
-		c := Change{Tolerance: 0.05, Ratio: paired.Interval{Low: low, Median: (low + high) / 2, High: high, Confidence: confidence}}
+		c := Change{
+			Tolerance: 0.05,
+			Ratio:     paired.Interval{Low: low, Median: (low + high) / 2, High: high, Confidence: confidence},
+		}
 		if got := c.Verdict(); got != want {
 			t.Errorf("%v is %s, want %s", c.Ratio, got, want)
 		}
@@ -77,7 +81,14 @@ func TestChange_verdict(t *testing.T) {
 // are worse.
 func TestChange_written(t *testing.T) {
 	r := sample()
-	worse := Change{Row: "memory-put", Store: "HBase, multi", What: "memory <peak>", Unit: Bytes, Tolerance: 0.05, Processor: &paired.Interval{Median: 1, Low: 0.9, High: 1.1}}
+	worse := Change{
+		Row:       "memory-put",
+		Store:     "HBase, multi",
+		What:      "memory <peak>",
+		Unit:      Bytes,
+		Tolerance: 0.05,
+		Processor: &paired.Interval{Median: 1, Low: 0.9, High: 1.1},
+	}
 	for range paired.Fewest {
 		worse.A, worse.B = append(worse.A, 100<<20), append(worse.B, 150<<20)
 	}
@@ -91,9 +102,12 @@ func TestChange_written(t *testing.T) {
 		}
 	}
 	for out, wants := range map[*bytes.Buffer][]string{
-		&text:  {"B/A", "100.0 MiB   150.0 MiB 1.500x (1.500 to 1.500)", "1.000x (0.900 to 1.100)", "worse"},
-		&page:  {"memory &lt;peak&gt;", "1.500x (1.500 to 1.500)", `class="not">worse`},
-		&bench: {"BenchmarkCompare/embedded/all/build=A 1 ", "BenchmarkCompare/HBase/multi/memory_put/build=B 1 157286400 B\n"},
+		&text: {"B/A", "100.0 MiB   150.0 MiB 1.500x (1.500 to 1.500)", "1.000x (0.900 to 1.100)", "worse"},
+		&page: {"memory &lt;peak&gt;", "1.500x (1.500 to 1.500)", `class="not">worse`},
+		&bench: {
+			"BenchmarkCompare/embedded/all/build=A 1 ",
+			"BenchmarkCompare/HBase/multi/memory_put/build=B 1 157286400 B\n",
+		},
 	} {
 		for _, want := range wants {
 			if !strings.Contains(out.String(), want) {

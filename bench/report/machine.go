@@ -21,13 +21,20 @@ type Machine struct {
 
 // String describes the machine in one line.
 func (m Machine) String() string {
-	return fmt.Sprintf("%d cores (%s), %d MiB of memory, %s, kernel %s, %s", m.Cores, m.CPU, m.MiB, m.OS, m.Kernel, m.Go)
+	return fmt.Sprintf("%d cores (%s), %d MiB of memory, %s, kernel %s, %s",
+		m.Cores, m.CPU, m.MiB, m.OS, m.Kernel, m.Go)
 }
 
 // thisMachine describes the machine by what Linux tells in /proc. What cannot be read is
 // "unknown", or 0.
 func thisMachine() Machine {
-	m := Machine{OS: runtime.GOOS + "/" + runtime.GOARCH, Kernel: "unknown", CPU: "unknown", Cores: runtime.NumCPU(), Go: runtime.Version()}
+	m := Machine{
+		OS:     runtime.GOOS + "/" + runtime.GOARCH,
+		Kernel: "unknown",
+		CPU:    "unknown",
+		Cores:  runtime.NumCPU(),
+		Go:     runtime.Version(),
+	}
 	if text, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
 		m.Kernel = strings.TrimSpace(string(text))
 	}

@@ -63,32 +63,39 @@ var colours = []string{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#
 // svg draws the plot.
 func (p Plot) svg() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg viewBox="0 0 %g %g" role="img" aria-label=%q>`, plotWidth, plotHeight, html.EscapeString(p.Name))
+	fmt.Fprintf(&b, `<svg viewBox="0 0 %g %g" role="img" aria-label=%q>`,
+		plotWidth, plotHeight, html.EscapeString(p.Name))
 	x, y := newAxis(p, 0, p.LogX), newAxis(p, 1, p.LogY)
 	for _, v := range x.ticks() {
 		at := left + innerWidth*x.place(v)
-		fmt.Fprintf(&b, `<path class="grid" d="M%.1f %g v%g"/><text class="tick" x="%.1f" y="%g" text-anchor="middle">%s</text>`,
+		fmt.Fprintf(&b, `<path class="grid" d="M%.1f %g v%g"/><text class="tick" x="%.1f" y="%g" `+
+			`text-anchor="middle">%s</text>`,
 			at, top, innerHeight, at, top+innerHeight+16, tick(v))
 	}
 
 	for _, v := range y.ticks() {
 		at := top + innerHeight*(1-y.place(v))
-		fmt.Fprintf(&b, `<path class="grid" d="M%g %.1f h%g"/><text class="tick" x="%g" y="%.1f" text-anchor="end">%s</text>`,
+		fmt.Fprintf(&b, `<path class="grid" d="M%g %.1f h%g"/><text class="tick" x="%g" y="%.1f" `+
+			`text-anchor="end">%s</text>`,
 			left, at, innerWidth, left-6, at+4, tick(v))
 	}
 
-	fmt.Fprintf(&b, `<text x="%g" y="%g" text-anchor="middle">%s</text>`, left+innerWidth/2, plotHeight-6, html.EscapeString(p.X))
-	fmt.Fprintf(&b, `<text transform="translate(14 %g) rotate(-90)" text-anchor="middle">%s</text>`, top+innerHeight/2, html.EscapeString(p.Y))
+	fmt.Fprintf(&b, `<text x="%g" y="%g" text-anchor="middle">%s</text>`,
+		left+innerWidth/2, plotHeight-6, html.EscapeString(p.X))
+	fmt.Fprintf(&b, `<text transform="translate(14 %g) rotate(-90)" text-anchor="middle">%s</text>`,
+		top+innerHeight/2, html.EscapeString(p.Y))
 	for i, l := range p.Lines {
 		colour := colours[i%len(colours)]
 		var path strings.Builder
 		for n, at := range l.Points {
 			px, py := left+innerWidth*x.place(at[0]), top+innerHeight*(1-y.place(at[1]))
 			fmt.Fprintf(&path, "%s%.1f %.1f", map[bool]string{true: "M", false: "L"}[n == 0], px, py)
-			fmt.Fprintf(&b, `<circle cx="%.1f" cy="%.1f" r="3" fill="%s"><title>%s: %s, %.4g</title></circle>`, px, py, colour, html.EscapeString(l.Name), tick(at[0]), at[1])
+			fmt.Fprintf(&b, `<circle cx="%.1f" cy="%.1f" r="3" fill="%s"><title>%s: %s, %.4g</title></circle>`,
+				px, py, colour, html.EscapeString(l.Name), tick(at[0]), at[1])
 		}
 		fmt.Fprintf(&b, `<path d="%s" fill="none" stroke="%s" stroke-width="2"/>`, path.String(), colour)
-		fmt.Fprintf(&b, `<text x="%g" y="%g" fill="%s">%s</text>`, plotWidth-right+10, top+14+float64(i)*18, colour, html.EscapeString(l.Name))
+		fmt.Fprintf(&b, `<text x="%g" y="%g" fill="%s">%s</text>`,
+			plotWidth-right+10, top+14+float64(i)*18, colour, html.EscapeString(l.Name))
 	}
 
 	b.WriteString(`</svg>`)
@@ -192,7 +199,8 @@ func bars(figures []Figure) string {
 		y := barHeight * float64(i)
 		at := func(d time.Duration) float64 { return barWidth * scale.place(ms(d)) }
 		fmt.Fprintf(&b, `<text x="%g" y="%g" text-anchor="end">%s</text>`, barLabel-8, y+15, html.EscapeString(f.Name))
-		fmt.Fprintf(&b, `<rect x="%g" y="%g" width="%.1f" height="12" fill="%s"/>`, barLabel, y+5, at(f.Median()), colours[0])
+		fmt.Fprintf(&b, `<rect x="%g" y="%g" width="%.1f" height="12" fill="%s"/>`,
+			barLabel, y+5, at(f.Median()), colours[0])
 		fmt.Fprintf(&b, `<path d="M%.1f %g H%.1f" stroke="#000"/>`, barLabel+at(f.Min()), y+11, barLabel+at(f.Max()))
 		fmt.Fprintf(&b, `<text x="%.1f" y="%g">%s</text>`, barLabel+at(f.Max())+6, y+15, MS(f.Median()))
 	}

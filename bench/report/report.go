@@ -42,7 +42,13 @@ type Peer struct {
 
 // New begins a report on this machine and build.
 func New(workload string, args []string) *Report {
-	return &Report{Workload: workload, Command: strings.Join(args, " "), Started: time.Now(), Commit: commit(), Machine: thisMachine()}
+	return &Report{
+		Workload: workload,
+		Command:  strings.Join(args, " "),
+		Started:  time.Now(),
+		Commit:   commit(),
+		Machine:  thisMachine(),
+	}
 }
 
 // Done notes how long the run took.

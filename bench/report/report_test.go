@@ -24,7 +24,13 @@ func sample() *Report {
 	r.AddPeer(Peer{Name: "OpenTSDB", Missing: "came back"})
 	r.Figures = []Figure{
 		{Name: "OpenTSDB, sum:5m-avg", Work: 1000, Unit: "points", Runs: []time.Duration{400e6, 600e6, 500e6}},
-		{Name: "Downpour, sum:5m-avg", Of: "OpenTSDB, sum:5m-avg", Work: 1000, Unit: "points", Runs: []time.Duration{100e6, 100e6, 50e6}},
+		{
+			Name: "Downpour, sum:5m-avg",
+			Of:   "OpenTSDB, sum:5m-avg",
+			Work: 1000,
+			Unit: "points",
+			Runs: []time.Duration{100e6, 100e6, 50e6},
+		},
 	}
 	h := NewHistogram()
 	for i := range 1000 {
@@ -44,15 +50,43 @@ func sample() *Report {
 	p.Add("partial", 1000, 2)
 	r.Curves = []Plot{p}
 	r.Aims = []Aim{
-		{Row: "compacted", Scale: "1x", What: "sum:5m-avg|x", Against: "OpenTSDB", AtLeast: true, Want: 5, Got: Ratio{5.1, 4, 6}, Ours: "31 ms", Theirs: "150 ms"},
+		{
+			Row:     "compacted",
+			Scale:   "1x",
+			What:    "sum:5m-avg|x",
+			Against: "OpenTSDB",
+			AtLeast: true,
+			Want:    5,
+			Got:     Ratio{5.1, 4, 6},
+			Ours:    "31 ms",
+			Theirs:  "150 ms",
+		},
 		{Row: "memory", Scale: "100 M", What: "memory", Want: 512, Unit: "MiB", Got: Ratio{600, 600, 600}},
-		{Row: "embedded", Scale: "1x", What: "sum:5m-avg", Against: "VictoriaMetrics", AtLeast: true, Want: 2, Missing: "no package"},
+		{
+			Row:     "embedded",
+			Scale:   "1x",
+			What:    "sum:5m-avg",
+			Against: "VictoriaMetrics",
+			AtLeast: true,
+			Want:    2,
+			Missing: "no package",
+		},
 	}
 	r.AddProfile(Profile{Figure: "OpenTSDB, sum:5m-avg", Runs: 1})
-	r.AddProfile(Profile{Figure: "OpenTSDB, sum:5m-avg", Runs: 130, Took: 38e6, Processes: []Share{{Name: "gateway", Took: 31e6}, {Name: "region server", Took: 12e6}},
-		Functions: []Share{{Name: "downpour/encoding.<decode>", Took: 4e6}}})
-	r.AddProfile(Profile{Figure: "memory", Runs: 2, Bytes: 600 << 20, Parts: []Share{{Name: "Go's heap in use", Bytes: 500 << 20}, {Name: "the program", Bytes: 35 << 20}},
-		Functions: []Share{{Name: "downpour/gateway/query/merge.<take>", Bytes: 300 << 20}}})
+	r.AddProfile(Profile{
+		Figure:    "OpenTSDB, sum:5m-avg",
+		Runs:      130,
+		Took:      38e6,
+		Processes: []Share{{Name: "gateway", Took: 31e6}, {Name: "region server", Took: 12e6}},
+		Functions: []Share{{Name: "downpour/encoding.<decode>", Took: 4e6}},
+	})
+	r.AddProfile(Profile{
+		Figure:    "memory",
+		Runs:      2,
+		Bytes:     600 << 20,
+		Parts:     []Share{{Name: "Go's heap in use", Bytes: 500 << 20}, {Name: "the program", Bytes: 35 << 20}},
+		Functions: []Share{{Name: "downpour/gateway/query/merge.<take>", Bytes: 300 << 20}},
+	})
 	r.Note("one note")
 	r.Note("one note")
 	r.Left = []string{"eight"}
@@ -92,7 +126,8 @@ func TestAim(t *testing.T) {
 	f(sample().Aims[0], "at least 5x", "5.10x (4.00 to 6.00)", "met")
 	f(sample().Aims[1], "at most 512 MiB", "600 MiB", "not met")
 	f(sample().Aims[2], "at least 2x", "-", "missing: no package")
-	f(Aim{AtLeast: true, Want: 600000, Unit: "points/s", Got: Ratio{Median: 1234567}}, "at least 600,000 points/s", "1,234,567 points/s", "met")
+	f(Aim{AtLeast: true, Want: 600000, Unit: "points/s", Got: Ratio{Median: 1234567}}, "at least 600,000 points/s",
+		"1,234,567 points/s", "met")
 	f(Aim{Want: 1.8, Got: Ratio{1.8, 1.8, 1.8}}, "at most 1.8x", "1.80x", "met")
 	f(Aim{Want: 1.8, Got: Ratio{1.81, 1.81, 1.81}}, "at most 1.8x", "1.81x", "not met")
 }
@@ -103,8 +138,11 @@ func TestWriteHTML(t *testing.T) {
 	if err := sample().WriteHTML(&b); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"<p>50.5 requests/s, 100,000 points/s, 2.0 MB/s</p>", "<code>often asked</code>", "one&lt;host&gt;", "cost &lt;x&gt;", "a &amp; b", "5.10x", "not met", "missing: no package", "Left undone: eight", "<svg", "one note", "gateway 31.0 ms", "downpour/encoding.&lt;decode&gt;",
-		"600.0 MiB resident at most (of 2 runs): Go&#39;s heap in use 500.0 MiB, the program 35.0 MiB", "300.0 MiB<td><code>downpour/gateway/query/merge.&lt;take&gt;"} {
+	for _, want := range []string{"<p>50.5 requests/s, 100,000 points/s, 2.0 MB/s</p>", "<code>often asked</code>",
+		"one&lt;host&gt;", "cost &lt;x&gt;", "a &amp; b", "5.10x", "not met", "missing: no package",
+		"Left undone: eight", "<svg", "one note", "gateway 31.0 ms", "downpour/encoding.&lt;decode&gt;",
+		"600.0 MiB resident at most (of 2 runs): Go&#39;s heap in use 500.0 MiB, the program 35.0 MiB",
+		"300.0 MiB<td><code>downpour/gateway/query/merge.&lt;take&gt;"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("the page lacks %q", want)
 		}
@@ -165,12 +203,16 @@ func TestWriteText(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, want := range []string{"OpenTSDB 2.4.1", "VictoriaMetrics missing: no package", "left undone: eight", "strict", "1M: 70", "0.20x",
+	for _, want := range []string{"OpenTSDB 2.4.1", "VictoriaMetrics missing: no package", "left undone: eight",
+		"strict", "1M: 70", "0.20x",
 		"50.5 requests/s, 100,000 points/s, 2.0 MB/s",
-		"       1      0   6000.00   6000.00   6000.00        100,000      2.00  slow\n     100      0     50.00     99.00    100.00        100,000      2.00  often asked\n" +
+		"       1      0   6000.00   6000.00   6000.00        100,000      2.00  slow\n     100      0     " +
+			"50.00     99.00    100.00        100,000      2.00  often asked\n" +
 			"       0      1      0.00      0.00      0.00              0      0.00  wrong\n",
-		"38.0 ms a run (of 130); processor time of one: gateway 31.0 ms, region server 12.0 ms", "4.00 ms  downpour/encoding.<decode>",
-		"600.0 MiB resident at most (of 2 runs): Go's heap in use 500.0 MiB, the program 35.0 MiB", " 300.0 MiB  downpour/gateway/query/merge.<take>"} {
+		"38.0 ms a run (of 130); processor time of one: gateway 31.0 ms, region server 12.0 ms",
+		"4.00 ms  downpour/encoding.<decode>",
+		"600.0 MiB resident at most (of 2 runs): Go's heap in use 500.0 MiB, the program 35.0 MiB",
+		" 300.0 MiB  downpour/gateway/query/merge.<take>"} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("text lacks %q:\n%s", want, &text)
 		}
@@ -179,7 +221,8 @@ func TestWriteText(t *testing.T) {
 		t.Errorf("%d profiles, want 1: the later of the two of one figure\n%s", n, &text)
 	}
 	// What benchstat reads: a name without blanks, a count, values with units.
-	line := regexp.MustCompile(`^(Benchmark\S+ \d+ \d+ ns/op( \d+ \S+/s)?|Benchmark\S+ \d+ \d+ p50-ns \d+ p99-ns|(goos|goarch|pkg|cpu|commit): .*)$`)
+	line := regexp.MustCompile(`^(Benchmark\S+ \d+ \d+ ns/op( \d+ \S+/s)?|Benchmark\S+ \d+ \d+ p50-ns \d+ p99-ns|` +
+		`(goos|goarch|pkg|cpu|commit): .*)$`)
 	for l := range strings.Lines(bench.String()) {
 		if !line.MatchString(strings.TrimSuffix(l, "\n")) {
 			t.Errorf("benchstat cannot read %q", l)
@@ -191,7 +234,8 @@ func TestWriteText(t *testing.T) {
 	if n := strings.Count(bench.String(), "p99-ns"); n != len(r.Latencies) || n == 0 {
 		t.Errorf("%d latencies, want %d:\n%s", n, len(r.Latencies), &bench)
 	}
-	if want := `| 1x | sum:5m-avg\|x | OpenTSDB | at least 5x | 5.10x (4.00 to 6.00): 31 ms against 150 ms | met |`; !strings.Contains(table.String(), want) {
+	if want := `| 1x | sum:5m-avg\|x | OpenTSDB | at least 5x | 5.10x (4.00 to 6.00): ` +
+		`31 ms against 150 ms | met |`; !strings.Contains(table.String(), want) {
 		t.Errorf("table lacks %s:\n%s", want, &table)
 	}
 }
@@ -204,7 +248,8 @@ func TestHistogram(t *testing.T) {
 	}
 	h.Record(2 * time.Hour)
 	h.Merge(other)
-	if got := time.Duration(h.h.ValueAtPercentile(50)) * time.Microsecond; got < 495*time.Millisecond || got > 505*time.Millisecond {
+	got := time.Duration(h.h.ValueAtPercentile(50)) * time.Microsecond
+	if got < 495*time.Millisecond || got > 505*time.Millisecond {
 		t.Errorf("median %v, want about 500 ms", got)
 	}
 	l := NewLatency("x", "closed", h, h, 0)

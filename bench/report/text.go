@@ -9,7 +9,8 @@ import (
 // WriteText prints the report as tables.
 func (r *Report) WriteText(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "bench %s, %s, %.0f s\ncommit %s\n%s\n", r.Command, r.Started.UTC().Format("2006-01-02 15:04 UTC"), r.Seconds, r.Commit, r.Machine)
+	fmt.Fprintf(&b, "bench %s, %s, %.0f s\ncommit %s\n%s\n",
+		r.Command, r.Started.UTC().Format("2006-01-02 15:04 UTC"), r.Seconds, r.Commit, r.Machine)
 	for _, line := range [][2]string{{"data", r.Data}, {"caches", r.Cache}} {
 		if line[1] != "" {
 			fmt.Fprintf(&b, "%s: %s\n", line[0], line[1])
@@ -72,7 +73,8 @@ func (r *Report) figures(b *strings.Builder) {
 		if other, ok := r.Figure(f.Of); ok && f.Of != f.Name {
 			ratio = f.Over(other).String() + " " + f.Of
 		}
-		fmt.Fprintf(b, "%-66s %10.2f %10.2f %10.2f %16s  %s\n", f.Name, ms(f.Min()), ms(f.Median()), ms(f.Max()), Thousands(f.Rate())+" "+f.Unit, ratio)
+		fmt.Fprintf(b, "%-66s %10.2f %10.2f %10.2f %16s  %s\n",
+			f.Name, ms(f.Min()), ms(f.Median()), ms(f.Max()), Thousands(f.Rate())+" "+f.Unit, ratio)
 	}
 }
 
@@ -92,7 +94,8 @@ func (r *Report) latencies(b *strings.Builder) {
 	if len(r.Latencies) == 0 {
 		return
 	}
-	fmt.Fprintf(b, "\n%-44s %-28s %8s %6s %9s %9s %9s %9s %9s   ms\n", "", "", "requests", "errors", "p50", "p90", "p99", "p99.9", "max")
+	fmt.Fprintf(b, "\n%-44s %-28s %8s %6s %9s %9s %9s %9s %9s   ms\n",
+		"", "", "requests", "errors", "p50", "p90", "p99", "p99.9", "max")
 	for _, l := range r.Latencies {
 		for _, d := range []struct {
 			what string
@@ -140,7 +143,8 @@ func (a Aim) Line() string {
 // and the slow end. Names lose their blanks.
 func (r *Report) WriteBench(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "goos: %s\ngoarch: %s\npkg: downpour/bench\ncpu: %s\ncommit: %s\n", before(r.Machine.OS), after(r.Machine.OS), r.Machine.CPU, r.Commit)
+	fmt.Fprintf(&b, "goos: %s\ngoarch: %s\npkg: downpour/bench\ncpu: %s\ncommit: %s\n",
+		before(r.Machine.OS), after(r.Machine.OS), r.Machine.CPU, r.Commit)
 	for _, f := range r.Figures {
 		for _, run := range f.Runs {
 			fmt.Fprintf(&b, "Benchmark%s/%s 1 %d ns/op", title(r.Workload), benchName(f.Name), run.Nanoseconds())
@@ -157,7 +161,8 @@ func (r *Report) WriteBench(w io.Writer) error {
 
 	for _, l := range r.Latencies {
 		loop, _, _ := strings.Cut(l.Loop, ",") // open or closed, without rate or clients
-		fmt.Fprintf(&b, "Benchmark%s/%s/%s %d %d p50-ns %d p99-ns\n", title(r.Workload), benchName(l.Name), benchName(loop), max(l.Requests, 1), l.At(50).Nanoseconds(), l.At(99).Nanoseconds())
+		fmt.Fprintf(&b, "Benchmark%s/%s/%s %d %d p50-ns %d p99-ns\n", title(r.Workload),
+			benchName(l.Name), benchName(loop), max(l.Requests, 1), l.At(50).Nanoseconds(), l.At(99).Nanoseconds())
 	}
 
 	_, err := io.WriteString(w, b.String())
@@ -196,7 +201,8 @@ func (r *Report) WriteMarkdown(w io.Writer) error {
 		if times != "" {
 			times = ": " + times
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s%s | %s |\n", a.Scale, cell.Replace(a.What), a.Against, a.Wanted(), a.Measured(), times, a.Verdict())
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s%s | %s |\n",
+			a.Scale, cell.Replace(a.What), a.Against, a.Wanted(), a.Measured(), times, a.Verdict())
 	}
 
 	for _, p := range r.Peers {

@@ -89,7 +89,8 @@ func (q question) asked(s *stage, a asks, rounds int) (asked bench.Question, wha
 	}
 
 	facts := []string{
-		"{m}", shortName(q.m), "{M}", asked.Name, "{panels}", fmt.Sprint(asked.Work), "{window}", fmt.Sprint(t.window(s.cfg)),
+		"{m}", shortName(q.m), "{M}", asked.Name, "{panels}", fmt.Sprint(asked.Work),
+		"{window}", fmt.Sprint(t.window(s.cfg)),
 	}
 	if q.name != "" {
 		asked.Name = q.name

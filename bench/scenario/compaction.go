@@ -220,7 +220,11 @@ func (l lightly) run(ctx context.Context, s *stage) error {
 		return err
 	}
 	asking := loop{
-		sides: []string{l.side}, name: "queries " + l.when, queries: someHosts, rate: perSecondOf(lightQueries), burst: 1,
+		sides:   []string{l.side},
+		name:    "queries " + l.when,
+		queries: someHosts,
+		rate:    perSecondOf(lightQueries),
+		burst:   1,
 	}
 	name := s.text("puts " + l.when)
 	ask := func(ctx context.Context) error { return asking.run(ctx, s) }

@@ -45,7 +45,11 @@ var (
 		name: "rollup-auto", rows: "compacted rows", data: untilNow(0), form: write.MultiPoint, rollups: true,
 	}
 	rollableCells = &dataset{
-		name: "rollup-auto-cells", rows: "rows as puts leave them", data: untilNow(0), form: write.Single, rollups: true,
+		name:    "rollup-auto-cells",
+		rows:    "rows as puts leave them",
+		data:    untilNow(0),
+		form:    write.Single,
+		rollups: true,
 	}
 
 	lately = &dataset{name: "ended lately", data: endedLately, form: write.Single, fill: fillCells}
@@ -164,7 +168,8 @@ func (d *dataset) rollupTables() func(data string) []string {
 func (s *stage) filled(ctx context.Context) error {
 	t := s.set
 	if t.rollups {
-		t.rollupFile = filepath.Join(os.TempDir(), t.at.Tables.Data+"-rollups.json") // OpenTSDB takes a file or one line
+		// OpenTSDB takes a file or one line.
+		t.rollupFile = filepath.Join(os.TempDir(), t.at.Tables.Data+"-rollups.json")
 		if err := os.WriteFile(t.rollupFile, []byte(differential.RollupConfig(t.at.Tables.Data)), 0o600); err != nil {
 			return err
 		}

@@ -37,7 +37,10 @@ func bareScan(s *stage, prefix string) bench.Step {
 		Scanners: scanners[t.dataset],
 	}
 	points := int64(t.data.Points())
-	return bench.Step{Name: fmt.Sprintf("%sbare scan, scanners: %d", prefix, floor.Scanners), Work: points, Unit: "points",
+	return bench.Step{
+		Name: fmt.Sprintf("%sbare scan, scanners: %d", prefix, floor.Scanners),
+		Work: points,
+		Unit: "points",
 		Run: bench.Timed(func(ctx context.Context, _ int) error {
 			stats, err := floor.Scan(ctx, t.data.Start, t.data.End()-1)
 			// In other forms a cell holds many points.
@@ -45,7 +48,8 @@ func bareScan(s *stage, prefix string) bench.Step {
 				return fmt.Errorf("%d cells, want %d", stats.Cells, points)
 			}
 			return err
-		})}
+		}),
+	}
 }
 
 // javas is the name of the scan by HBase's own client over connections of a side's kind.
@@ -58,7 +62,11 @@ func javaScan(side string) func(*stage, string) bench.Step {
 		t := s.set
 		scan := func(ctx context.Context, _ int) (time.Duration, error) { return t.secured.javaScan(ctx, t, side) }
 		return bench.Step{
-			Name: what + reported(side), Of: what + reported(plain), Work: int64(t.data.Points()), Unit: "points", Run: scan,
+			Name: what + reported(side),
+			Of:   what + reported(plain),
+			Work: int64(t.data.Points()),
+			Unit: "points",
+			Run:  scan,
 		}
 	}
 }

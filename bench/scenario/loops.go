@@ -198,7 +198,8 @@ func lightBesideHeavy(ctx context.Context, s *stage) error {
 	}
 
 	s.cfg.Report.Latencies = append(s.cfg.Report.Latencies, beside, burden)
-	p99, median := report.Figure{Runs: []time.Duration{beside.At(99)}}, report.Figure{Runs: []time.Duration{burden.At(50)}}
+	p99 := report.Figure{Runs: []time.Duration{beside.At(99)}}
+	median := report.Figure{Runs: []time.Duration{burden.At(50)}}
 	what := "light query beside a heavy one, p99 (alone " + report.MS(alone.At(99)) + ")"
 	s.judge(within("eight", 1, "").beside("the heavy query's median"), what, p99, median)
 	return nil

@@ -51,7 +51,9 @@ func TestMostHeld(t *testing.T) {
 		t.Fatal(err)
 	}
 	of := func(name string) int64 {
-		i := slices.IndexFunc(all, func(s report.Share) bool { return strings.HasSuffix(s.Name, "bench/scenario."+name) })
+		i := slices.IndexFunc(all, func(s report.Share) bool {
+			return strings.HasSuffix(s.Name, "bench/scenario."+name)
+		})
 		if i < 0 {
 			return 0
 		}
@@ -98,7 +100,9 @@ func TestWatched(t *testing.T) {
 
 // The larger data set has ten times the points, whatever the step.
 func TestMemorySteps(t *testing.T) {
-	for step, want := range map[int][2]int{10: {10, 1}, 60: {60, 6}, 1: {10, 1}, 15: {10, 1}, 72: {60, 6}, 3600: {3600, 360}} {
+	for step, want := range map[int][2]int{
+		10: {10, 1}, 60: {60, 6}, 1: {10, 1}, 15: {10, 1}, 72: {60, 6}, 3600: {3600, 360},
+	} {
 		if got := memorySteps(step); got != want {
 			t.Errorf("step %d: got %v, want %v", step, got, want)
 		}

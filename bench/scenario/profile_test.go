@@ -25,7 +25,12 @@ func profiledServer(t *testing.T) *peer.Server {
 	mux.HandleFunc("/debug/pprof/", pprof.Index)
 	web := httptest.NewServer(mux)
 	t.Cleanup(web.Close)
-	idle, err := e2e.Start(t.Context(), e2e.Command{Name: "idle", Path: "sleep", Args: []string{"60"}, Dir: t.TempDir()})
+	idle, err := e2e.Start(t.Context(), e2e.Command{
+		Name: "idle",
+		Path: "sleep",
+		Args: []string{"60"},
+		Dir:  t.TempDir(),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +63,9 @@ func TestProfile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	i := slices.IndexFunc(p.Functions, func(s report.Share) bool { return strings.HasSuffix(s.Name, "bench/scenario.spin") })
+	i := slices.IndexFunc(p.Functions, func(s report.Share) bool {
+		return strings.HasSuffix(s.Name, "bench/scenario.spin")
+	})
 	if i < 0 || p.Runs < 1 || p.Functions[i].Took <= 0 || p.Functions[i].Took > p.Took*2 {
 		t.Errorf("%+v; want some of a run's time in spin", p)
 	}

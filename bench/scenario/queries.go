@@ -11,7 +11,8 @@ import (
 )
 
 // expression is an expression of the sum and the maximum of all series by region.
-const expression = `{"time":{"start":%%d,"end":%%d,"aggregator":"sum","downsampler":{"interval":"5m","aggregator":"avg"}},
+const expression = `{"time":{"start":%%d,"end":%%d,"aggregator":"sum",` +
+	`"downsampler":{"interval":"5m","aggregator":"avg"}},
  "filters":[{"id":"f","tags":[{"type":"wildcard","tagk":"region","filter":"*","groupBy":true}]}],
  "metrics":[{"id":"a","metric":%[1]q,"filter":"f"},{"id":"b","metric":%[1]q,"filter":"f","aggregator":"max"}],
  "expressions":[{"id":"e","expr":"100 * a / (b * 112)","join":{"operator":"intersection"}}]}`
@@ -47,8 +48,10 @@ func wholeSum(s *stage, _ int) []workload.Query { return []workload.Query{s.set.
 
 // noteDurable says what the ends of puts are worth.
 func noteDurable(_ context.Context, s *stage) error {
-	s.cfg.Report.Note("put into VictoriaMetrics ends with the close of the connection, which says that the points are read; " +
-		"it promises nothing about a disk. Downpour's close says that they are durable.")
+	s.cfg.Report.Note(
+		"put into VictoriaMetrics ends with the close of the connection, which says that the points are read; " +
+			"it promises nothing about a disk. Downpour's close says that they are durable.",
+	)
 	return nil
 }
 

@@ -58,9 +58,11 @@ func (s *stage) retainHBase(ctx context.Context, d, left workload.Devops) error 
 	}
 	r := retained{
 		where: "HBase, one region server", want: retention.DefaultRate,
-		size:   func() (int64, error) { return s.tableBytes(at) },
-		retire: func() (time.Duration, error) { return retire(ctx, at.Store(), at.Tables.Data, at.Tables.UID, d, left) },
-		rest:   at.Compact,
+		size: func() (int64, error) { return s.tableBytes(at) },
+		retire: func() (time.Duration, error) {
+			return retire(ctx, at.Store(), at.Tables.Data, at.Tables.UID, d, left)
+		},
+		rest: at.Compact,
 	}
 	if err := s.retain(ctx, at, r, d, left); err != nil {
 		return err
@@ -153,7 +155,9 @@ func (s *stage) retain(ctx context.Context, at *place.Place, r retained, d, left
 		return err
 	}
 	if !bytes.Equal(answer, again) {
-		return errors.New("sum:5m-avg over the hours that stay has another answer after the others are deleted than before")
+		return errors.New(
+			"sum:5m-avg over the hours that stay has another answer after the others are deleted than before",
+		)
 	}
 
 	f := report.Figure{

@@ -110,7 +110,11 @@ func addHistograms(ctx context.Context, to *bench.Cells, rnd *rand.Rand, row []b
 	for minute := range minutes {
 		h := encoding.Histogram{Overflow: rnd.Int64N(3)}
 		for i, lower := range edges[:len(edges)-1] {
-			h.Buckets = append(h.Buckets, encoding.HistogramBucket{Lower: lower, Upper: edges[i+1], Count: rnd.Int64N(300)})
+			h.Buckets = append(h.Buckets, encoding.HistogramBucket{
+				Lower: lower,
+				Upper: edges[i+1],
+				Count: rnd.Int64N(300),
+			})
 		}
 		to.Add(ctx, store.Mutation{
 			Row:       row,

@@ -44,14 +44,21 @@ var (
 // scenarios are all of them. Those about the same data set stand together, so that it is made once.
 var scenarios = []scenario{
 	{rows: words("compacted floor maxima raw"), seconds: 30, big: 120, on: compacted, steps: []step{
-		asks{sides: onTables, floors: []string{bare}, figures: ofSet, what: "{m}, {rows}", warm: 2, questions: []question{
-			{m: sum, aims: []aim{faster("compacted", 5, tsd), within("floor", 1.8, bare)}},
-			{m: byRegion, aims: []aim{faster("compacted", 5, tsd), within("floor", 1.8, bare)}},
-			{m: byHost, aims: []aim{within("floor", 4, bare)}},
-			{m: maxima, aims: []aim{faster("maxima", 2.5, tsd)}},
-			{m: everySum, aims: []aim{faster("raw", 4, tsd)}},
-			{m: rates, aims: []aim{faster("raw", 4, tsd)}},
-		}},
+		asks{
+			sides:   onTables,
+			floors:  []string{bare},
+			figures: ofSet,
+			what:    "{m}, {rows}",
+			warm:    2,
+			questions: []question{
+				{m: sum, aims: []aim{faster("compacted", 5, tsd), within("floor", 1.8, bare)}},
+				{m: byRegion, aims: []aim{faster("compacted", 5, tsd), within("floor", 1.8, bare)}},
+				{m: byHost, aims: []aim{within("floor", 4, bare)}},
+				{m: maxima, aims: []aim{faster("maxima", 2.5, tsd)}},
+				{m: everySum, aims: []aim{faster("raw", 4, tsd)}},
+				{m: rates, aims: []aim{faster("raw", 4, tsd)}},
+			},
+		},
 	}},
 	{rows: words("onehost"), seconds: 5, big: 5, on: compacted, steps: oneOfAll("onehost", 3)},
 	{rows: words("dashboards"), seconds: 15, big: 15, on: compacted, steps: dashboardAgain("dashboards", 20)},
@@ -87,11 +94,18 @@ var scenarios = []scenario{
 	}},
 
 	{rows: words("uncompacted maxima-cells"), seconds: 70, big: 280, on: cells, steps: []step{
-		asks{sides: onTables, floors: []string{bare}, figures: ofSet, what: "{m}, {rows}", warm: 2, questions: []question{
-			{m: sum, aims: []aim{faster("uncompacted", 2.2, tsd), within("uncompacted", 1.2, bare)}},
-			{m: byRegion, aims: []aim{faster("uncompacted", 2.2, tsd), within("uncompacted", 1.2, bare)}},
-			{m: maxima, aims: []aim{faster("maxima-cells", 2, tsd)}},
-		}},
+		asks{
+			sides:   onTables,
+			floors:  []string{bare},
+			figures: ofSet,
+			what:    "{m}, {rows}",
+			warm:    2,
+			questions: []question{
+				{m: sum, aims: []aim{faster("uncompacted", 2.2, tsd), within("uncompacted", 1.2, bare)}},
+				{m: byRegion, aims: []aim{faster("uncompacted", 2.2, tsd), within("uncompacted", 1.2, bare)}},
+				{m: maxima, aims: []aim{faster("maxima-cells", 2, tsd)}},
+			},
+		},
 	}},
 	{rows: words("onehost-cells"), seconds: 10, big: 10, on: cells, steps: oneOfAll("onehost-cells", 10)},
 	{rows: words("dashboards-cells"), seconds: 60, big: 60, on: cells, steps: dashboardAgain("dashboards-cells", 20)},
@@ -114,12 +128,21 @@ var scenarios = []scenario{
 			questions: []question{{m: sum, aims: []aim{faster("embedded", 2.5, victoria)}}}},
 	}},
 	{rows: words("hbaseput"), seconds: 90, steps: []step{
-		puts{sides: []string{tsd, singly, multi}, format: workload.Telnet, rounds: 2, data: firstHour, names: hourBefore,
-			figures: "put into HBase, ", compared: wholeOf(firstHour, "sum:1m-avg:%s{region=*}"),
-			what: "put by telnet into HBase, in time order, single cells", aims: []aim{
+		puts{
+			sides:    []string{tsd, singly, multi},
+			format:   workload.Telnet,
+			rounds:   2,
+			data:     firstHour,
+			names:    hourBefore,
+			figures:  "put into HBase, ",
+			compared: wholeOf(firstHour, "sum:1m-avg:%s{region=*}"),
+			what:     "put by telnet into HBase, in time order, single cells",
+			aims: []aim{
 				rate("hbaseput", 4, tsd).by(singly).beside("OpenTSDB, same HBase"),
-				rate("hbaseput", 12, tsd).saying("the same with DOWNPOUR_PUT_CELLS=multi").beside("OpenTSDB, same HBase"),
-			}},
+				rate("hbaseput", 12, tsd).saying("the same with DOWNPOUR_PUT_CELLS=multi").
+					beside("OpenTSDB, same HBase"),
+			},
+		},
 	}},
 	{rows: words("newseries-hbase"), seconds: 300, steps: []step{
 		puts{sides: []string{tsd, users}, format: workload.Telnet, rounds: 1, data: hbasePods, names: otherNames,
@@ -136,7 +159,8 @@ var scenarios = []scenario{
 			do(caughtUp), wanted{"viewers-timestamps", []step{do(rememberedPanel)}},
 			loop{sides: []string{users, proving, tsd}, name: "{viewers} viewers", queries: endingNow,
 				rate: viewedRate, burst: viewerPanels, clients: viewersAtOnce, runs: 1, cutOff: 4,
-				what: "dashboard of 20 panels over {hours} h, {viewers} viewers at 10s, while {points/s} points/s come, p99",
+				what: "dashboard of 20 panels over {hours} h, {viewers} viewers at 10s, " +
+					"while {points/s} points/s come, p99",
 				aims: []aim{
 					faster("viewers", 20, tsd).by(users),
 					faster("viewers-timestamps", 20, tsd).by(proving).adding(", proof by timestamps"),
@@ -149,15 +173,17 @@ var scenarios = []scenario{
 	{rows: words("living living-exact"), seconds: 900, on: living, steps: []step{
 		agree(allOf(sum), livingly...),
 		meanwhile{writeOthers, []step{
-			wanted{"living", []step{remembered(timestamps), asks{sides: livingly, every: livingEvery, warm: none, verify: none,
-				what: livingWhat + "its open hour is compacted, proof by timestamps", questions: []question{
-					{of: panel, aims: []aim{faster("living", 100, tsd), inTime("living", 25).saying("the same")}},
-				}}}},
-			wanted{"living-exact", []step{agree(older, besideRead...), asks{sides: besideRead, every: livingEvery, verify: none,
-				what: livingWhat + "the region is written to", questions: []question{
-					// Of two that do the same, one is slower by chance.
-					{of: panel, aims: []aim{within("living-exact", 1.1, everyRow)}},
-				}}}},
+			wanted{"living",
+				[]step{remembered(timestamps), asks{sides: livingly, every: livingEvery, warm: none, verify: none,
+					what: livingWhat + "its open hour is compacted, proof by timestamps", questions: []question{
+						{of: panel, aims: []aim{faster("living", 100, tsd), inTime("living", 25).saying("the same")}},
+					}}}},
+			wanted{"living-exact",
+				[]step{agree(older, besideRead...), asks{sides: besideRead, every: livingEvery, verify: none,
+					what: livingWhat + "the region is written to", questions: []question{
+						// Of two that do the same, one is slower by chance.
+						{of: panel, aims: []aim{within("living-exact", 1.1, everyRow)}},
+					}}}},
 			wanted{"living-exact", []step{do(splitBehind), remembered(users), agree(older, besideRead...),
 				asks{sides: besideRead, every: livingEvery, verify: none,
 					what: livingWhat + "older hours in a region that rests", questions: []question{
@@ -179,10 +205,16 @@ var scenarios = []scenario{
 			figures: "new series put, ",
 			what:    "{series} new series of 3 tags put by telnet, {pod points} points each, embedded, durable",
 			aims:    []aim{rate("newseries", 0.7, victoria).beside("VictoriaMetrics"), rated("newseries", 300_000)}},
-		asks{sides: onPods, anew: fresh, warm: none, verify: 1, what: "one of {series} series, first query of a process",
+		asks{
+			sides:  onPods,
+			anew:   fresh,
+			warm:   none,
+			verify: 1,
+			what:   "one of {series} series, first query of a process",
 			questions: []question{{name: "one pod, first query", of: batches(onePod), aims: []aim{
 				within("firstlook", 2, victoria).beside("VictoriaMetrics, running, first query of this series"),
-			}}}},
+			}}},
+		},
 		wanted{"sparse", []step{
 			do(forgetPeaks),
 			asks{sides: onPods, figures: "pods, ", atMost: 5, slack: 2 * bucket, unit: bucket, warm: none, verify: 1,
@@ -200,7 +232,9 @@ var scenarios = []scenario{
 				{query: rollupQuery, points: rollupCells, aims: []aim{faster("rollup", 3, tsd)}},
 			}},
 		asks{sides: onTables, figures: ofSet, unit: 60, what: "percentiles of {histograms} histograms by 10 min",
-			questions: []question{{query: percentiles, points: histograms, aims: []aim{faster("percentiles", 5, tsd)}}}},
+			questions: []question{
+				{query: percentiles, points: histograms, aims: []aim{faster("percentiles", 5, tsd)}},
+			}},
 	}},
 	{rows: words("compaction"), seconds: 300, on: lately, steps: []step{
 		compacts(tsd, compactTheirs), do(renewed), compacts(ours, compactOurs), do(compareCompacted), do(renewed),

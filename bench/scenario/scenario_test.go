@@ -73,15 +73,18 @@ func TestRun_interruptedAndResumed(t *testing.T) {
 	broken, interrupted := true, true
 	var ran []string
 	made := func(name string, run func(*stage, group) error) group {
-		return group{scenario{rows: []string{name}, seconds: 1, steps: []step{do(func(_ context.Context, s *stage) error {
-			ran = append(ran, name)
-			if err := run(s, s.group); err != nil {
-				return err
-			}
-			f := report.Figure{Runs: []time.Duration{1}}
-			s.judge(faster(name, 1, "x"), name, f, f)
-			return nil
-		})}}, "1x"}
+		return group{
+			scenario{rows: []string{name}, seconds: 1, steps: []step{do(func(_ context.Context, s *stage) error {
+				ran = append(ran, name)
+				if err := run(s, s.group); err != nil {
+					return err
+				}
+				f := report.Figure{Runs: []time.Duration{1}}
+				s.judge(faster(name, 1, "x"), name, f, f)
+				return nil
+			})}},
+			"1x",
+		}
 	}
 	all := []group{
 		made("good", func(*stage, group) error { return nil }),
@@ -121,7 +124,8 @@ func TestRun_interruptedAndResumed(t *testing.T) {
 	if got := strings.Join(ran, " "); got != "broken slow last" {
 		t.Errorf("resumed, it ran %s; want broken slow last", got)
 	}
-	if len(cfg.Report.Left) != 0 || len(cfg.Report.Aims) != 4 || slices.ContainsFunc(cfg.Report.Aims, func(a report.Aim) bool { return !a.Met() }) {
+	if len(cfg.Report.Left) != 0 || len(cfg.Report.Aims) != 4 ||
+		slices.ContainsFunc(cfg.Report.Aims, func(a report.Aim) bool { return !a.Met() }) {
 		t.Errorf("left %v, aims %+v; want nothing left, and 4 aims that are met", cfg.Report.Left, cfg.Report.Aims)
 	}
 }
@@ -131,7 +135,10 @@ func TestRun_fullDisk(t *testing.T) {
 	cfg := config(nil, nil)
 	cfg.Save = func() error { return errors.New("no space left on device") }
 	n := 0
-	one := group{scenario{rows: []string{"a"}, steps: []step{do(func(context.Context, *stage) error { n++; return nil })}}, "1x"}
+	one := group{
+		scenario{rows: []string{"a"}, steps: []step{do(func(context.Context, *stage) error { n++; return nil })}},
+		"1x",
+	}
 	if err := run(t.Context(), cfg, []group{one, one}); err == nil || n != 1 {
 		t.Errorf("%d groups ran, error %v; want 1 and an error", n, err)
 	}
@@ -153,14 +160,41 @@ func TestAims(t *testing.T) {
 		}
 	}
 	tenth := report.Ratio{Median: 5, Low: 100.0 / 30, High: 10}
-	f(faster("x", 5, tsd), mine, theirs, report.Aim{What: "w", Against: "OpenTSDB, same tables", AtLeast: true, Got: tenth, Ours: "20.0 ms", Theirs: "100 ms"}, true)
-	f(within("x", 1.8, bare), theirs, mine, report.Aim{What: "w", Against: "bare scan of the same rows", Got: tenth, Ours: "100 ms", Theirs: "20.0 ms"}, false)
-	f(rate("x", 5, tsd).saying("v").beside("b"), mine, theirs,
-		report.Aim{What: "v", Against: "b", AtLeast: true, Got: tenth, Ours: "150,000 points/s", Theirs: "30,000 points/s"}, true)
-	f(rated("x", 150_001), mine, theirs, report.Aim{What: "w", AtLeast: true, Unit: "points/s", Got: report.Single(150_000)}, false)
-	f(aim{row: "x", kind: inMS, want: 20}, mine, theirs, report.Aim{What: "w", Unit: "ms", Got: report.Single(20)}, true)
-	f(faster("x", 5, tsd), mine, report.Figure{Name: "none"}, report.Aim{What: "w", Against: "OpenTSDB, same tables", AtLeast: true,
-		Ours: "20.0 ms", Theirs: "0.000 ms", Missing: `got the figures "mine" and "none", want both with runs`}, false)
+	f(faster("x", 5, tsd), mine, theirs, report.Aim{
+		What:    "w",
+		Against: "OpenTSDB, same tables",
+		AtLeast: true,
+		Got:     tenth,
+		Ours:    "20.0 ms",
+		Theirs:  "100 ms",
+	}, true)
+	f(within("x", 1.8, bare), theirs, mine, report.Aim{
+		What:    "w",
+		Against: "bare scan of the same rows",
+		Got:     tenth,
+		Ours:    "100 ms",
+		Theirs:  "20.0 ms",
+	}, false)
+	f(rate("x", 5, tsd).saying("v").beside("b"), mine, theirs, report.Aim{
+		What:    "v",
+		Against: "b",
+		AtLeast: true,
+		Got:     tenth,
+		Ours:    "150,000 points/s",
+		Theirs:  "30,000 points/s",
+	}, true)
+	f(rated("x", 150_001), mine, theirs,
+		report.Aim{What: "w", AtLeast: true, Unit: "points/s", Got: report.Single(150_000)}, false)
+	f(aim{row: "x", kind: inMS, want: 20}, mine, theirs,
+		report.Aim{What: "w", Unit: "ms", Got: report.Single(20)}, true)
+	f(faster("x", 5, tsd), mine, report.Figure{Name: "none"}, report.Aim{
+		What:    "w",
+		Against: "OpenTSDB, same tables",
+		AtLeast: true,
+		Ours:    "20.0 ms",
+		Theirs:  "0.000 ms",
+		Missing: `got the figures "mine" and "none", want both with runs`,
+	}, false)
 	cfg.Report.Aims = nil
 	if s.judge(faster("y", 5, tsd), "w", mine, theirs); len(cfg.Report.Aims) != 0 {
 		t.Errorf("a row that is not wanted: %+v", cfg.Report.Aims)
@@ -223,7 +257,8 @@ func checkAims(t *testing.T, sc scenario, with []string, aims []aim) {
 	}
 	for _, a := range aims {
 		alone := a.kind == inMS || a.kind == rateAlone
-		than := slices.Contains(with, a.than) || a.against != "" && strings.Contains(a.than, " ") // or the name of a figure
+		// What ours is compared with is a side, a floor or the name of a figure.
+		than := slices.Contains(with, a.than) || a.against != "" && strings.Contains(a.than, " ")
 		if !slices.Contains(sc.rows, a.row) || !alone && !than || a.of != "" && !slices.Contains(with, a.of) {
 			t.Errorf("%v: aim %+v, want one of its rows, compared with one of %v", sc.rows, a, with)
 		}
@@ -258,8 +293,8 @@ func TestUse_failed(t *testing.T) {
 	}
 }
 
-// A step asks every side in turn, gives figures and aims their names, and compares with the side, floor or question that
-// an aim names. What no aim is wanted of is not asked.
+// A step asks every side in turn, gives figures and aims their names, and compares with the side,
+// floor or question that an aim names. What no aim is wanted of is not asked.
 func TestAsks(t *testing.T) {
 	var asked []string
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -272,12 +307,24 @@ func TestAsks(t *testing.T) {
 	cfg.Rounds = 2
 	s := newStage(&cfg)
 	s.group = group{scenario{rows: []string{"x", "y"}, on: compacted}, "1x"}
-	s.set = &set{dataset: compacted, scale: "1x", data: cfg.Data, at: place.Of(map[string]*peer.Server{ours: peer.At(peer.Downpour, web.URL)})}
-	step := asks{sides: []string{ours}, figures: "{scale} {set}, ", what: "{m}, {rows}", slack: hour, warm: 1, questions: []question{
-		{m: sum},
-		{m: byHost, aims: []aim{within("x", 1000, "1x compacted, sum:5m-avg:cpu.user").beside("the first")}},
-		{m: maxima, aims: []aim{faster("z", 1, tsd)}},
-	}}
+	s.set = &set{
+		dataset: compacted,
+		scale:   "1x",
+		data:    cfg.Data,
+		at:      place.Of(map[string]*peer.Server{ours: peer.At(peer.Downpour, web.URL)}),
+	}
+	step := asks{
+		sides:   []string{ours},
+		figures: "{scale} {set}, ",
+		what:    "{m}, {rows}",
+		slack:   hour,
+		warm:    1,
+		questions: []question{
+			{m: sum},
+			{m: byHost, aims: []aim{within("x", 1000, "1x compacted, sum:5m-avg:cpu.user").beside("the first")}},
+			{m: maxima, aims: []aim{faster("z", 1, tsd)}},
+		},
+	}
 	if err := step.run(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
@@ -288,10 +335,12 @@ func TestAsks(t *testing.T) {
 			t.Errorf("%+v, want 2 runs of all points, as multiples of the first question", f)
 		}
 	}
-	if want := []string{"1x compacted, sum:5m-avg:cpu.user", "1x compacted, sum:5m-avg:cpu.user{host=*}"}; !slices.Equal(names, want) {
+	want := []string{"1x compacted, sum:5m-avg:cpu.user", "1x compacted, sum:5m-avg:cpu.user{host=*}"}
+	if !slices.Equal(names, want) {
 		t.Errorf("figures %q, want %q", names, want)
 	}
-	if a := cfg.Report.Aims; len(a) != 1 || a[0].What != "sum:5m-avg{host=*}, compacted rows" || a[0].Against != "the first" || a[0].Figure != names[1] || !a[0].Met() {
+	if a := cfg.Report.Aims; len(a) != 1 || a[0].What != "sum:5m-avg{host=*}, compacted rows" ||
+		a[0].Against != "the first" || a[0].Figure != names[1] || !a[0].Met() {
 		t.Errorf("aims %+v", a)
 	}
 	if len(asked) != 2*3 {
@@ -325,7 +374,15 @@ func TestCompactedBytes(t *testing.T) {
 	for i, f := range []struct {
 		name string
 		size int
-	}{{"r1/t/read", 100}, {"r1/t/made", 10}, {"r1/t/.made.crc", 7}, {"r2/t/read", 3}, {"r2/t/.read.crc", 1}, {"r1/.regioninfo", 50}, {"r1/id/other", 1000}} {
+	}{
+		{"r1/t/read", 100},
+		{"r1/t/made", 10},
+		{"r1/t/.made.crc", 7},
+		{"r2/t/read", 3},
+		{"r2/t/.read.crc", 1},
+		{"r1/.regioninfo", 50},
+		{"r1/id/other", 1000},
+	} {
 		name := filepath.Join(table, f.name)
 		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 			t.Fatal(err)

@@ -55,13 +55,15 @@ func (s *stage) text(text string, more ...string) string {
 	c := s.cfg
 	facts := []string{
 		"{scale}", s.group.scale, "{days}", fmt.Sprint(c.LivingDays), "{viewers}", fmt.Sprint(c.Viewers),
-		"{points/s}", report.Thousands(float64(c.ViewersPoints)), "{hbase pods}", report.Thousands(float64(c.HBasePods)),
+		"{points/s}", report.Thousands(float64(c.ViewersPoints)),
+		"{hbase pods}", report.Thousands(float64(c.HBasePods)),
 		"{pod points}", fmt.Sprint(podHours * podPerHour),
 	}
 	if s.set != nil {
 		facts = append(facts, "{set}", s.set.name, "{rows}", s.set.rows, "{hosts}", fmt.Sprint(s.set.data.Hosts),
 			"{hours}", fmt.Sprint(s.set.data.Hours), "{series}", report.Thousands(float64(s.set.put().Series())),
-			"{rows/s}", fmt.Sprint(s.compactRate()), "{histograms}", fmt.Sprint(histograms(s.set)), "{pod rows}", s.set.rowsOfPods())
+			"{rows/s}", fmt.Sprint(s.compactRate()), "{histograms}", fmt.Sprint(histograms(s.set)),
+			"{pod rows}", s.set.rowsOfPods())
 	}
 	return strings.NewReplacer(append(facts, more...)...).Replace(text)
 }

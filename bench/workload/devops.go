@@ -78,7 +78,15 @@ type Devops struct {
 // Default is the data set of the README's figures: 2.16 M points of one metric,
 // integers from 0 to 100, 1,000 series with 3 tags.
 func Default() Devops {
-	return Devops{MetricCount: 1, Hosts: 1000, Tags: 3, Start: 1700000000 - 1700000000%3600, Hours: 6, Step: 10, Seed: 1}
+	return Devops{
+		MetricCount: 1,
+		Hosts:       1000,
+		Tags:        3,
+		Start:       1700000000 - 1700000000%3600,
+		Hours:       6,
+		Step:        10,
+		Seed:        1,
+	}
 }
 
 // Validate names the first field that is wrong.
@@ -87,7 +95,8 @@ func (d Devops) Validate() error {
 		name           string
 		got, low, high int
 	}{
-		{"metrics", d.MetricCount, 1, len(Metrics)}, {"hosts", d.Hosts, 1, 10_000_000}, {"tags", d.Tags, 1, len(tagKeys)},
+		{"metrics", d.MetricCount, 1, len(Metrics)}, {"hosts", d.Hosts, 1, 10_000_000},
+		{"tags", d.Tags, 1, len(tagKeys)},
 		{"hours", d.Hours, 1, 1_000_000}, {"step", d.Step, 1, 3600},
 	} {
 		if f.got < f.low || f.got > f.high {

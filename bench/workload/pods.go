@@ -34,7 +34,8 @@ func (p Pods) Points() int { return p.Count * p.Hours * p.PerHour }
 
 // String describes the data set in one line.
 func (p Pods) String() string {
-	return fmt.Sprintf("%d points: %d pods, %d an hour for %d h, seed %d", p.Points(), p.Count, p.PerHour, p.Hours, p.Seed)
+	return fmt.Sprintf("%d points: %d pods, %d an hour for %d h, seed %d",
+		p.Points(), p.Count, p.PerHour, p.Hours, p.Seed)
 }
 
 // hosts is how many hosts there are. Pods of one host have numbers that are far from each
@@ -44,7 +45,11 @@ func (p Pods) hosts() int { return max(p.Count/podsPerHost, 1) }
 // Tags returns the tags of pod i.
 func (p Pods) Tags(i int) []Tag {
 	host := i % p.hosts()
-	return []Tag{{"host", HostName(host)}, {"pod", fmt.Sprintf("pod-%07d", i)}, {"zone", fmt.Sprintf("zone-%d", host%Zones)}}
+	return []Tag{
+		{"host", HostName(host)},
+		{"pod", fmt.Sprintf("pod-%07d", i)},
+		{"zone", fmt.Sprintf("zone-%d", host%Zones)},
+	}
 }
 
 // Text implements Data.

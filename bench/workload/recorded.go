@@ -103,7 +103,8 @@ func (l LeftOut) String() string {
 		n    int
 		what string
 	}{
-		{l.Running, "running"}, {l.Failed, "that failed"}, {l.Deleting, "that delete points"}, {l.TooLong, "too long for the log"},
+		{l.Running, "running"}, {l.Failed, "that failed"}, {l.Deleting, "that delete points"},
+		{l.TooLong, "too long for the log"},
 	} {
 		if of.n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", of.n, of.what))

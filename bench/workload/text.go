@@ -43,7 +43,10 @@ func (d Devops) Text(format Format, size int, mine func(series int) bool) iter.S
 }
 
 // spell yields the points of ticks, of n series whose names are those that named returns.
-func spell(format Format, size int, ticks iter.Seq[Tick], n int, mine func(series int) bool, named func(series int) (Metric, []Tag)) iter.Seq[Chunk] {
+func spell(
+	format Format, size int, ticks iter.Seq[Tick], n int, mine func(series int) bool,
+	named func(series int) (Metric, []Tag),
+) iter.Seq[Chunk] {
 	return func(yield func(Chunk) bool) {
 		w := writer{format: format, series: make([]spelledSeries, n)}
 		for i := range w.series {

@@ -177,11 +177,13 @@ func TestVary(t *testing.T) {
 		if i > 0 && v == first[i-1] {
 			t.Errorf("variants %d and %d are the same", i-1, i)
 		}
-		if v.Start < q.Start || v.Start >= q.Start+3600 || v.End > q.End || v.End <= q.End-3600 || (v.Start-q.Start)%300 != 0 || (q.End-v.End)%300 != 0 {
+		if v.Start < q.Start || v.Start >= q.Start+3600 || v.End > q.End || v.End <= q.End-3600 ||
+			(v.Start-q.Start)%300 != 0 || (q.End-v.End)%300 != 0 {
 			t.Errorf("variant %v of %v, want times within an hour of its own, in steps of 300 s", v, q)
 		}
 	}
-	recorded, err := Recorded(strings.NewReader("# a comment\n\nhttp://x:4242/api/query?start=1700000000000&end=1700003600&m=sum:a\n/api/query?start=1h-ago&m=sum:a\n"))
+	recorded, err := Recorded(strings.NewReader("# a comment\n\nhttp://x:4242/api/query?start=1700000000000" +
+		"&end=1700003600&m=sum:a\n/api/query?start=1h-ago&m=sum:a\n"))
 	if err != nil || len(recorded) != 2 || recorded[1].Path != "/api/query?start=1h-ago&m=sum:a" {
 		t.Fatalf("%v, %v", recorded, err)
 	}
@@ -195,8 +197,9 @@ func TestVary(t *testing.T) {
 		}
 	}
 	for body, want := range map[string]string{
-		`{"start":1700000000,"end":"1700003600","queries":[]}`: `{"end":"1700003600","queries":[],"start":"1700000001"}`,
-		`{"start":"1h-ago","end":1700003600123,"queries":[]}`:  `{"end":"1700003600123","queries":[],"start":"1h-ago"}`,
+		`{"start":1700000000,"end":"1700003600","queries":[]}`: `{"end":"1700003600","queries":[],` +
+			`"start":"1700000001"}`,
+		`{"start":"1h-ago","end":1700003600123,"queries":[]}`: `{"end":"1700003600123","queries":[],"start":"1h-ago"}`,
 	} {
 		if got := (Query{JSON: body}).moved(1, 0).JSON; got != want {
 			t.Errorf("%s a second later: got %s, want %s", body, got, want)
@@ -206,7 +209,9 @@ func TestVary(t *testing.T) {
 	if err != nil || !hour[0].Arrow || hour[0].span() != 3600 {
 		t.Errorf("%+v, %v; want an hour, as Arrow", hour, err)
 	}
-	for _, bad := range []string{"", "/api/query?m=sum:a", "GET /api/query?start=1", `{"queries":[]}`, `{"start":1`, "arrow"} {
+	for _, bad := range []string{
+		"", "/api/query?m=sum:a", "GET /api/query?start=1", `{"queries":[]}`, `{"start":1`, "arrow",
+	} {
 		if _, err := Recorded(strings.NewReader(bad)); err == nil {
 			t.Errorf("%q: no error, want one", bad)
 		}
@@ -217,7 +222,8 @@ func TestVary(t *testing.T) {
 func TestQueries_inside(t *testing.T) {
 	d := Default()
 	for _, q := range append(Take(200, d.Mixed(3)), d.Dashboard(300, 5, 999)...) {
-		if q.Start < d.Start || q.End >= d.End() || q.End <= q.Start || strings.Contains(q.M, "HOST") || strings.Contains(q.M, "%") {
+		if q.Start < d.Start || q.End >= d.End() || q.End <= q.Start || strings.Contains(q.M, "HOST") ||
+			strings.Contains(q.M, "%") {
 			t.Errorf("query %v", q)
 		}
 	}
@@ -255,18 +261,24 @@ func TestPods_text(t *testing.T) {
 func TestRecord(t *testing.T) {
 	t.Parallel()
 	query := func(metric, more string) string {
-		return `{"start":"1h-ago","end":null,"delete":false,"queries":[{"metric":"` + metric + `","tags":{"host":"literal_or(a)"},
-			"index":0,"rate":true,"rateOptions":{"counter":false,"counterMax":9223372036854775807},"useMultiGets":false,"useFuzzyFilter":true,
+		return `{"start":"1h-ago","end":null,"delete":false,"queries":[{"metric":"` + metric +
+			`","tags":{"host":"literal_or(a)"},
+			"index":0,"rate":true,"rateOptions":{"counter":false,"counterMax":9223372036854775807},` +
+			`"useMultiGets":false,"useFuzzyFilter":true,
 			"filters":[{"tagk":"host","filter":"a","group_by":true,"type":"literal_or"}]}]` + more + `}`
 	}
 	entry := func(start, executed, code int, accept, query string) string {
-		return fmt.Sprintf(`{"query":%s,"executed":%d,"httpResponse":{"code":%d},"queryStartTimestamp":%d,"requestHeaders":{"Accept":%q}}`,
+		return fmt.Sprintf(`{"query":%s,"executed":%d,"httpResponse":{"code":%d},"queryStartTimestamp":%d,`+
+			`"requestHeaders":{"Accept":%q}}`,
 			query, executed, code, start, accept)
 	}
 	log := `{"running":[{}],"completed":[` + strings.Join([]string{
-		entry(30, 1, 200, "application/vnd.apache.arrow.stream", query("b", "")), entry(10, 3, 200, "*/*", query("a", "")),
-		entry(11, 1, 400, "", query("c", "")), entry(12, 1, 200, "", strings.Replace(query("d", ""), `"delete":false`, `"delete":true`, 1)),
-		entry(13, 1, 200, "", query("e", `,"notListed":"a query of 70000 bytes"`)), entry(14, 1, 304, "", query("f", "")),
+		entry(30, 1, 200, "application/vnd.apache.arrow.stream", query("b", "")),
+		entry(10, 3, 200, "*/*", query("a", "")),
+		entry(11, 1, 400, "", query("c", "")),
+		entry(12, 1, 200, "", strings.Replace(query("d", ""), `"delete":false`, `"delete":true`, 1)),
+		entry(13, 1, 200, "", query("e", `,"notListed":"a query of 70000 bytes"`)),
+		entry(14, 1, 304, "", query("f", "")),
 	}, ",") + "]}"
 	all, left, err := Record([]byte(log))
 	if err != nil {
@@ -277,7 +289,8 @@ func TestRecord(t *testing.T) {
 		t.Errorf("left out: %+v, %s", left, left)
 	}
 	line := func(metric string) string {
-		return `{"queries":[{"filters":[{"filter":"a","group_by":true,"tagk":"host","type":"literal_or"}],"metric":"` + metric +
+		return `{"queries":[{"filters":[{"filter":"a","group_by":true,"tagk":"host","type":"literal_or"}],"metric":"` +
+			metric +
 			`","rate":true,"rateOptions":{"counterMax":9223372036854775807},"useMultiGets":false}],"start":"1h-ago"}`
 	}
 	var lines []string
@@ -315,7 +328,8 @@ func TestRecord_share(t *testing.T) {
 	for _, q := range all {
 		counts[q.JSON]++
 	}
-	if diff := cmp.Diff(map[string]int{`{"start":"a"}`: 7499, `{"start":"b"}`: 2499, `{"start":"c"}`: 1}, counts); diff != "" {
+	diff := cmp.Diff(map[string]int{`{"start":"a"}`: 7499, `{"start":"b"}`: 2499, `{"start":"c"}`: 1}, counts)
+	if diff != "" {
 		t.Errorf("recorded (-want +got):\n%s", diff)
 	}
 }

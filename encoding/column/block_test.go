@@ -107,7 +107,8 @@ func TestFlippedByte(t *testing.T) {
 				damaged := slices.Clone(b)
 				damaged[i] ^= byte(1 + r.IntN(255))
 				if _, rest, err := Parse(append(damaged, "behind"...)); !errors.Is(err, ErrDamaged) {
-					t.Fatalf("%s: byte %d of % X is %02X: %v, %d bytes left, want a damaged block", kind, i, b, damaged[i], err, len(rest))
+					t.Fatalf("%s: byte %d of % X is %02X: %v, %d bytes left, want a damaged block",
+						kind, i, b, damaged[i], err, len(rest))
 				}
 			}
 		}
@@ -150,7 +151,10 @@ func TestFrozen(t *testing.T) {
 func TestSizes(t *testing.T) {
 	t.Parallel()
 	var e Encoder
-	for kind, most := range map[string]float64{"constant": 0.06, "walk": 1, "counter": 1.8, "small": 0.45, "percent": 1.35, "cents": 1.8, "float4": 4.1, "smooth": 7} {
+	for kind, most := range map[string]float64{
+		"constant": 0.06, "walk": 1, "counter": 1.8, "small": 0.45, "percent": 1.35, "cents": 1.8,
+		"float4": 4.1, "smooth": 7,
+	} {
 		r := rand.New(rand.NewPCG(1, 2))
 		p := generate(r, 360, "even", []string{kind, kind}, "seconds")
 		if got := float64(len(e.Append(nil, p))) / float64(p.Len()); got > most {

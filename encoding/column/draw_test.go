@@ -19,7 +19,10 @@ func drawn(t *rapid.T) Points {
 	return generate(r, n, times, []string{values, other}, form)
 }
 
-var valueKinds = []string{"constant", "walk", "counter", "small", "any", "extreme", "wide", "percent", "cents", "float4", "double", "nan", "smooth", "zeros"}
+var valueKinds = []string{
+	"constant", "walk", "counter", "small", "any", "extreme", "wide", "percent", "cents", "float4", "double",
+	"nan", "smooth", "zeros",
+}
 
 // generate makes n points, fewer if they do not fit into an hour. Most values are of the first kind.
 func generate(r *rand.Rand, n int, times string, values []string, form string) (p Points) {
@@ -79,7 +82,10 @@ func newValues(r *rand.Rand) *values {
 	return &values{r: r, walk: r.Int64N(100), counter: r.Int64N(1 << 40), smooth: r.Float64() * 1000}
 }
 
-var extremes = []int64{0, -1, 127, 128, -128, -129, 32767, 32768, -32768, -32769, math.MaxInt32, math.MaxInt32 + 1, math.MinInt32, math.MinInt32 - 1, math.MaxInt64, math.MinInt64}
+var extremes = []int64{
+	0, -1, 127, 128, -128, -129, 32767, 32768, -32768, -32769, math.MaxInt32, math.MaxInt32 + 1, math.MinInt32,
+	math.MinInt32 - 1, math.MaxInt64, math.MinInt64,
+}
 
 func (v *values) next(kind string, i int) (flags uint8, raw uint64) {
 	switch kind {
@@ -108,7 +114,10 @@ func (v *values) next(kind string, i int) (flags uint8, raw uint64) {
 	case "float4":
 		return FlagFloat | 3, uint64(math.Float32bits(v.r.Float32()))
 	case "nan":
-		return FlagFloat | 7, []uint64{0x7FF8_0000_0000_0001, 0xFFF0_0000_0000_0001, 0x7FF0 << 48, 0xFFF0 << 48, 1 << 63, 0, 1, 0x7FEF_FFFF_FFFF_FFFF}[v.r.IntN(8)]
+		return FlagFloat | 7, []uint64{
+			0x7FF8_0000_0000_0001, 0xFFF0_0000_0000_0001, 0x7FF0 << 48, 0xFFF0 << 48, 1 << 63, 0, 1,
+			0x7FEF_FFFF_FFFF_FFFF,
+		}[v.r.IntN(8)]
 	case "zeros": // of either sign
 		return FlagFloat | 7, uint64(v.r.IntN(2)) << 63
 	case "smooth":

@@ -60,12 +60,17 @@ func TestTicket_isFrozen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `{"Plan":{"Version":1,"Schema":{"SaltWidth":1,"SaltBuckets":2,"MetricWidth":3,"TagKWidth":3,"TagVWidth":3,"MaxTags":8},` +
-		`"Table":"tsdb","Metric":"000001","From":1356998400,"To":1357005600,"Start":1356998400000,"End":1357005599999,` +
-		`"Ranges":[{"Start":"0000000150e22700","Stop":"0000000150e24320"},{"Start":"0100000150e22700","Stop":"0100000150e24320"}],` +
-		`"Tags":[{"TagK":"000001","Op":1,"Values":["000001","000003"]},{"TagK":"000002","Op":0,"Values":null},{"TagK":"000003","Op":2,"Values":["0000FF"]}],` +
+	want := `{"Plan":{"Version":1,"Schema":{"SaltWidth":1,"SaltBuckets":2,"MetricWidth":3,"TagKWidth":3,` +
+		`"TagVWidth":3,"MaxTags":8},` +
+		`"Table":"tsdb","Metric":"000001","From":1356998400,"To":1357005600,"Start":1356998400000,` +
+		`"End":1357005599999,` +
+		`"Ranges":[{"Start":"0000000150e22700","Stop":"0000000150e24320"},` +
+		`{"Start":"0100000150e22700","Stop":"0100000150e24320"}],` +
+		`"Tags":[{"TagK":"000001","Op":1,"Values":["000001","000003"]},{"TagK":"000002","Op":0,"Values":null},` +
+		`{"TagK":"000003","Op":2,"Values":["0000FF"]}],` +
 		`"Exact":true,"TSUIDs":["000001000001000001"],` +
-		`"Downsample":{"All":false,"Interval":60000,"Count":1,"Unit":"m","Calendar":false,"Zone":"","Function":"avg","Fill":"none"},` +
+		`"Downsample":{"All":false,"Interval":60000,"Count":1,"Unit":"m","Calendar":false,"Zone":"",` +
+		`"Function":"avg","Fill":"none"},` +
 		`"Rate":{"Counter":true,"CounterMax":9223372036854775807,"ResetValue":5,"DropResets":true},` +
 		`"Aggregator":"sum","GroupBy":["000001"],"FixDuplicates":true,"MaxBytes":1073741824},` +
 		`"Range":{"Start":"0100000150e22700","Stop":"0100000150e24320"}}`

@@ -24,7 +24,8 @@ func TestTicket_histograms(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := `"Histograms":{"Codec":42,"Percentiles":[0,50,50,99.9],"Buckets":true}`; !strings.Contains(string(ticket), want) {
+	want := `"Histograms":{"Codec":42,"Percentiles":[0,50,50,99.9],"Buckets":true}`
+	if !strings.Contains(string(ticket), want) {
 		t.Errorf("%s, want it to have %s", ticket, want)
 	}
 	got, err := ParseTicket(ticket)

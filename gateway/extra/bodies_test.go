@@ -9,22 +9,32 @@ import (
 	"downpour/gateway/gatewaytest"
 )
 
-// bodyRoutes are the routes that take a JSON body, each with one that has a number or a text where %s stands, and how a bare
-// NaN there is answered: as by Jackson, which takes it as a number, a text, or 0 where an integer is wanted.
+// bodyRoutes are the routes that take a JSON body, each with one that has a number or a text where
+// %s stands, and how a bare NaN there is answered: as by Jackson, which takes it as a number, a
+// text, or 0 where an integer is wanted.
 var bodyRoutes = []struct {
 	method, path, body string
 	status             int
 	want               string
 }{
-	{"POST", "/api/put", `[{"metric":"m","timestamp":1356998400,"value":%s,"tags":{"host":"a"}},{"metric":"m","timestamp":1356998401,"value":1,"tags":{"host":"a"}}]`, 400, `One or more data points`},
-	{"POST", "/api/put", `[{"metric":"m","timestamp":%s,"value":1,"tags":{"host":"a"}},{"metric":"m","timestamp":1356998401,"value":1,"tags":{"host":"a"}}]`, 400, `One or more data points`},
+	{"POST", "/api/put", `[{"metric":"m","timestamp":1356998400,"value":%s,"tags":{"host":"a"}},` +
+		`{"metric":"m","timestamp":1356998401,"value":1,"tags":{"host":"a"}}]`, 400, `One or more data points`},
+	{"POST", "/api/put", `[{"metric":"m","timestamp":%s,"value":1,"tags":{"host":"a"}},` +
+		`{"metric":"m","timestamp":1356998401,"value":1,"tags":{"host":"a"}}]`, 400, `One or more data points`},
 	{"POST", "/api/put", `{"metric":"m","timestamp":1356998400,"value":1,"tags":{"host":%s}}`, 204, ``},
-	{"POST", "/api/rollup", `{"metric":"m","timestamp":1356998400,"value":%s,"tags":{"host":"a"},"interval":"1h","aggregator":"sum"}`, 400, `One or more data points`},
-	{"POST", "/api/histogram", `{"metric":"h","timestamp":1356998400,"overflow":%s,"underflow":0,"buckets":{"0,1":1},"tags":{"host":"a"}}`, 204, ``},
+	{"POST", "/api/rollup",
+		`{"metric":"m","timestamp":1356998400,"value":%s,"tags":{"host":"a"},"interval":"1h","aggregator":"sum"}`,
+		400, `One or more data points`},
+	{"POST", "/api/histogram",
+		`{"metric":"h","timestamp":1356998400,"overflow":%s,"underflow":0,"buckets":{"0,1":1},"tags":{"host":"a"}}`,
+		204, ``},
 	{"POST", "/api/query", `{"start":%s,"queries":[{"aggregator":"sum","metric":"m"}]}`, 400, `Invalid time: NaN`},
-	{"POST", "/api/query", `{"start":1356998400,"msResolution":%s,"queries":[{"aggregator":"sum","metric":"m"}]}`, 400, `msResolution: NaN where true or false is wanted`},
-	{"POST", "/api/query", `{"start":1356998400,"queries":[{"aggregator":"sum","metric":"m","rate":true,"rateOptions":{"counterMax":%s}}]}`, 200, `"metric":"m"`},
-	{"POST", "/api/query/exp", `{"time":{"start":%s,"aggregator":"sum"},"metrics":[{"id":"a","metric":"m"}],"expressions":[{"id":"e","expr":"a"}]}`, 400, `Invalid time`},
+	{"POST", "/api/query", `{"start":1356998400,"msResolution":%s,"queries":[{"aggregator":"sum","metric":"m"}]}`,
+		400, `msResolution: NaN where true or false is wanted`},
+	{"POST", "/api/query", `{"start":1356998400,"queries":[{"aggregator":"sum","metric":"m","rate":true,` +
+		`"rateOptions":{"counterMax":%s}}]}`, 200, `"metric":"m"`},
+	{"POST", "/api/query/exp", `{"time":{"start":%s,"aggregator":"sum"},"metrics":[{"id":"a","metric":"m"}],` +
+		`"expressions":[{"id":"e","expr":"a"}]}`, 400, `Invalid time`},
 	{"POST", "/api/query/last", `{"backScan":%s,"queries":[{"metric":"m"}]}`, 200, `[]`},
 	{"POST", "/api/search/lookup", `{"metric":"m","limit":%s}`, 200, `"limit":0`},
 	{"POST", "/api/search/values?tagk=host", `{"metric":"m","limit":%s}`, 400, `limit: got 0`},
@@ -60,25 +70,32 @@ func TestBodies_nan(t *testing.T) {
 			t.Errorf("%s %s %s: %d %s, want %d with %s", r.method, r.path, r.body, a.Status, a.Body, r.status, r.want)
 		}
 	}
-	if a := b.Get("/api/query?start=1356998401&end=1356998402&m=none:m%7Bhost=a%7D"); !strings.Contains(a.Body, `"1356998401":1`) {
+	a := b.Get("/api/query?start=1356998401&end=1356998402&m=none:m%7Bhost=a%7D")
+	if !strings.Contains(a.Body, `"1356998401":1`) {
 		t.Errorf("the good point next to those of NaN: %d %s", a.Status, a.Body)
 	}
 }
 
-// JSON that is nested a hundred thousand deep is a 400 that says why, at every route and wherever it stands, and the gateway goes on.
+// JSON that is nested a hundred thousand deep is a 400 that says why, at every route and wherever
+// it stands, and the gateway goes on.
 func TestBodies_deep(t *testing.T) {
 	const n = 100_000
 	lists, objects := strings.Repeat("[", n), strings.Repeat(`{"a":`, n)
 	b := bodyBench(t)
 	for _, r := range bodyRoutes {
 		for what, body := range map[string]string{
-			"lists": strings.Replace(r.body, "%s", lists+strings.Repeat("]", n), 1), "objects": strings.Replace(r.body, "%s", objects+"1"+strings.Repeat("}", n), 1),
-			"open lists": strings.Replace(r.body, "%s", lists, 1), "open objects": strings.Replace(r.body, "%s", objects, 1),
-			"only lists": lists + strings.Repeat("]", n), "only open lists": lists, "only open objects": objects,
+			"lists":        strings.Replace(r.body, "%s", lists+strings.Repeat("]", n), 1),
+			"objects":      strings.Replace(r.body, "%s", objects+"1"+strings.Repeat("}", n), 1),
+			"open lists":   strings.Replace(r.body, "%s", lists, 1),
+			"open objects": strings.Replace(r.body, "%s", objects, 1),
+			"only lists":   lists + strings.Repeat("]", n), "only open lists": lists, "only open objects": objects,
 		} {
 			a := b.Do(r.method, r.path, strings.NewReader(body), "If-None-Match", "*")
-			if a.Status != http.StatusBadRequest || !strings.Contains(a.Body, "JSON") && !strings.Contains(a.Body, "Cannot deserialize") || len(a.Body) > 1000 {
-				t.Errorf("%s %s %s, %s: %d %.300s, want a short 400 about the JSON", r.method, r.path, r.body, what, a.Status, a.Body)
+			if a.Status != http.StatusBadRequest ||
+				!strings.Contains(a.Body, "JSON") && !strings.Contains(a.Body, "Cannot deserialize") ||
+				len(a.Body) > 1000 {
+				t.Errorf("%s %s %s, %s: %d %.300s, want a short 400 about the JSON",
+					r.method, r.path, r.body, what, a.Status, a.Body)
 			}
 		}
 	}

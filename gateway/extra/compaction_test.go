@@ -19,7 +19,8 @@ import (
 func compactingGateway(t *testing.T, cluster *hbasefake.Cluster, change func(*gateway.Config)) *bench {
 	t.Helper()
 	cfg, st := gatewaytest.HBase(t, cluster.Address())
-	gateway.SettingsOf[compaction.Settings](cfg).Compact, gateway.SettingsOf[compaction.Settings](cfg).CompactMargin = "1000", time.Second
+	gateway.SettingsOf[compaction.Settings](cfg).Compact = "1000"
+	gateway.SettingsOf[compaction.Settings](cfg).CompactMargin = time.Second
 	if change != nil {
 		change(cfg)
 	}
@@ -28,7 +29,8 @@ func compactingGateway(t *testing.T, cluster *hbasefake.Cluster, change func(*ga
 
 // compactedRows is how many rows a gateway has compacted, -1 if its /metrics do not say.
 func compactedRows(b *bench) int {
-	m := regexp.MustCompile(`(?m)^downpour_compaction_compacted_total (\S+)$`).FindStringSubmatch(b.Get("/metrics").Body)
+	m := regexp.MustCompile(`(?m)^downpour_compaction_compacted_total (\S+)$`).
+		FindStringSubmatch(b.Get("/metrics").Body)
 	if m == nil {
 		return -1
 	}
@@ -43,24 +45,30 @@ func compactedRows(b *bench) int {
 // before. They end with the gateways, of which TestMain makes sure.
 func TestCompaction_background(t *testing.T) {
 	cluster := hbasefake.For(t, hbasefake.Options{})
-	for name, families := range map[string][]string{"tsdb-uid": {"id", "name"}, "tsdb-meta": {"name"}, "tsdb-tree": {"t"}} {
+	for name, families := range map[string][]string{
+		"tsdb-uid": {"id", "name"}, "tsdb-meta": {"name"}, "tsdb-tree": {"t"},
+	} {
 		cluster.CreateTable(name, families)
 	}
 	const rows = 6
 	schema := encoding.DefaultSchema()
 	base := uint32(time.Now().Add(-3*time.Hour).Unix()) / encoding.RowSeconds * encoding.RowSeconds
 	key := func(row int) []byte {
-		return schema.AppendRowKey(nil, encoding.UID{0, 0, 1}, base-uint32(row)*encoding.RowSeconds, []byte{0, 0, 1, 0, 0, 1})
+		return schema.AppendRowKey(nil, encoding.UID{0, 0, 1},
+			base-uint32(row)*encoding.RowSeconds, []byte{0, 0, 1, 0, 0, 1})
 	}
 	cluster.CreateTable("tsdb", []string{"t"}, key(rows/2)) // two regions
 	cluster.KeepVersions("tsdb")
 
-	first := compactingGateway(t, cluster, func(cfg *gateway.Config) { gateway.SettingsOf[compaction.Settings](cfg).Compact = "off" })
+	first := compactingGateway(t, cluster, func(cfg *gateway.Config) {
+		gateway.SettingsOf[compaction.Settings](cfg).Compact = "off"
+	})
 	first.Put(fmt.Sprintf("m %d 1 host=a", time.Now().Unix())) // gets UIDs 1
 	for row := range rows {
 		for second := range int32(3) {
 			q := encoding.AppendQualifier(nil, encoding.Qualifier{OffsetMS: second * 1000, Width: 1})
-			cluster.PutAt("tsdb", string(key(row)), "t", string(q), string(rune('1'+row)), int64(base)*1000+3_500_000+int64(second))
+			cluster.PutAt("tsdb", string(key(row)), "t", string(q), string(rune('1'+row)),
+				int64(base)*1000+3_500_000+int64(second))
 		}
 	}
 	query := fmt.Sprintf("/api/query?start=%d&end=%d&m=none:m", base-rows*encoding.RowSeconds, base+encoding.RowSeconds)
@@ -91,7 +99,9 @@ func TestCompaction_background(t *testing.T) {
 // A gateway that is set to compact and does not says why, once; the embedded store refuses the setting.
 func TestCompaction_refused(t *testing.T) {
 	cluster := hbasefake.For(t, hbasefake.Options{})
-	for name, families := range map[string][]string{"tsdb": {"t"}, "tsdb-uid": {"id", "name"}, "tsdb-meta": {"name"}, "tsdb-tree": {"t"}} {
+	for name, families := range map[string][]string{
+		"tsdb": {"t"}, "tsdb-uid": {"id", "name"}, "tsdb-meta": {"name"}, "tsdb-tree": {"t"},
+	} {
 		cluster.CreateTable(name, families)
 	}
 	for why, change := range map[string]func(*gateway.Config){
@@ -99,7 +109,8 @@ func TestCompaction_refused(t *testing.T) {
 		"DOWNPOUR_MODE=ro writes nothing":        func(cfg *gateway.Config) { cfg.Mode = "ro" },
 	} {
 		b := compactingGateway(t, cluster, change)
-		if log := b.Get("/logs").Body; strings.Count(log, "compacts no rows in the background") != 1 || !strings.Contains(log, why) {
+		log := b.Get("/logs").Body
+		if strings.Count(log, "compacts no rows in the background") != 1 || !strings.Contains(log, why) {
 			t.Errorf("got the log %s, want one line with %q", log, why)
 		}
 		if compactedRows(b) != -1 {
@@ -112,11 +123,17 @@ func TestCompaction_refused(t *testing.T) {
 
 	for want, change := range map[string]func(*gateway.Config){
 		"keeps the points of a row in one cell by itself": func(cfg *gateway.Config) { cfg.Store = "pebble:data" },
-		`DOWNPOUR_COMPACT: got "fast"`:                    func(cfg *gateway.Config) { gateway.SettingsOf[compaction.Settings](cfg).Compact = "fast" },
-		"DOWNPOUR_COMPACT_MARGIN: got 0s":                 func(cfg *gateway.Config) { gateway.SettingsOf[compaction.Settings](cfg).CompactMargin = 0 },
+		`DOWNPOUR_COMPACT: got "fast"`: func(cfg *gateway.Config) {
+			gateway.SettingsOf[compaction.Settings](cfg).Compact = "fast"
+		},
+		"DOWNPOUR_COMPACT_MARGIN: got 0s": func(cfg *gateway.Config) {
+			gateway.SettingsOf[compaction.Settings](cfg).CompactMargin = 0
+		},
 	} {
 		cfg := config(0)
-		cfg.Store, gateway.SettingsOf[compaction.Settings](cfg).Compact, gateway.SettingsOf[compaction.Settings](cfg).CompactMargin = "hbase:127.0.0.1:2181", "500", time.Minute
+		cfg.Store = "hbase:127.0.0.1:2181"
+		gateway.SettingsOf[compaction.Settings](cfg).Compact = "500"
+		gateway.SettingsOf[compaction.Settings](cfg).CompactMargin = time.Minute
 		if err := cfg.Validate(); err != nil {
 			t.Fatal(err)
 		}

@@ -25,7 +25,8 @@ func TestStart_damagedTable(t *testing.T) {
 	for _, metric := range []string{"first", "last"} {
 		var points []string
 		for n := range 1500 {
-			points = append(points, fmt.Sprintf(`{"metric":%q,"timestamp":%d,"value":%d.5,"tags":{"host":"h%02d"}}`, metric, 1356998400+n/50*3600, n, n%50))
+			points = append(points, fmt.Sprintf(`{"metric":%q,"timestamp":%d,"value":%d.5,"tags":{"host":"h%02d"}}`,
+				metric, 1356998400+n/50*3600, n, n%50))
 		}
 		if a := b.Post("api/put", "["+strings.Join(points, ",")+"]"); a.Status != 204 {
 			t.Fatalf("put: %d, %s", a.Status, a.Body)
@@ -52,10 +53,12 @@ func TestStart_damagedTable(t *testing.T) {
 	}
 	b = &bench{T: t, Config: cfg, Gateway: g}
 	b.Refused(b.Get("api/query?start=1356998400&end=1357998400&m=sum:first"), 500, table)
-	if a := b.Get("api/query?start=1356998400&end=1357998400&m=count:last"); a.Status != 200 || !strings.Contains(a.Body, `"1356998400":50`) {
+	if a := b.Get("api/query?start=1356998400&end=1357998400&m=count:last"); a.Status != 200 ||
+		!strings.Contains(a.Body, `"1356998400":50`) {
 		t.Errorf("another metric: %d, %.300s", a.Status, a.Body)
 	}
-	if a := b.Get("api/tools/export?start=1356998400&m=last"); a.Status != 200 || strings.Count(a.Body, "last ") != 1500 || !strings.Contains(a.Body, "#end ") {
+	if a := b.Get("api/tools/export?start=1356998400&m=last"); a.Status != 200 ||
+		strings.Count(a.Body, "last ") != 1500 || !strings.Contains(a.Body, "#end ") {
 		t.Errorf("export of another metric: %d, %d points, %.300s", a.Status, strings.Count(a.Body, "last "), a.Body)
 	}
 	b.Put("last 1356999000 1 host=new")
@@ -107,17 +110,21 @@ func TestFix_damagedPictures(t *testing.T) {
 	key := b.Config.Schema().AppendRowKey(nil, encoding.UID{0, 0, 1}, 1357002000, []byte{0, 0, 1, 0, 0, 2})
 	answers := func(value, want string) { // the value of a compacted cell of two points, with or without its last byte
 		t.Helper()
-		if err := b.Store.Apply(t.Context(), "tsdb", []store.Mutation{{Row: key, Family: "t", Qualifier: []byte{0, 0, 0, 0x10}, Value: []byte(value)}}); err != nil {
+		err := b.Store.Apply(t.Context(), "tsdb",
+			[]store.Mutation{{Row: key, Family: "t", Qualifier: []byte{0, 0, 0, 0x10}, Value: []byte(value)}})
+		if err != nil {
 			t.Fatal(err)
 		}
 		const times = "start=1356998400&end=1357005599&"
-		for _, path := range []string{"/api/query/gexp?" + times + "exp=scale(sum:m,2)", "/q?" + times + "m=sum:m&ascii", "/q?" + times + "m=sum:m&json",
-			"/q?" + times + "m=sum:m&png", "/q?" + times + "m=sum:m&svg"} {
+		for _, path := range []string{"/api/query/gexp?" + times + "exp=scale(sum:m,2)",
+			"/q?" + times + "m=sum:m&ascii", "/q?" + times + "m=sum:m&json", "/q?" + times + "m=sum:m&png",
+			"/q?" + times + "m=sum:m&svg"} {
 			a := b.Get(path)
 			if got := a.Header.Get("Downpour-Damaged-Rows"); a.Status != 200 || got != want {
 				t.Errorf("%s: %d %.200s, %q rows left out, want %q", path, a.Status, a.Body, got, want)
 			}
-			if age := a.Header.Get("Cache-Control"); want != "" && age != "" && age != "no-cache" && age != "max-age=0" {
+			age := a.Header.Get("Cache-Control")
+			if want != "" && age != "" && age != "no-cache" && age != "max-age=0" {
 				t.Errorf("%s: %s, want that it is not kept", path, age)
 			}
 		}

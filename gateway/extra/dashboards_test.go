@@ -34,14 +34,16 @@ func TestDashboards(t *testing.T) {
 	f := func(a answer, status int, etag, body string) {
 		t.Helper()
 		if a.Status != status || a.Header.Get("ETag") != etag || !strings.Contains(a.Body, body) {
-			t.Errorf("got %d, ETag %s, %.300s, want %d, %s, %s", a.Status, a.Header.Get("ETag"), a.Body, status, etag, body)
+			t.Errorf("got %d, ETag %s, %.300s, want %d, %s, %s",
+				a.Status, a.Header.Get("ETag"), a.Body, status, etag, body)
 		}
 	}
 	f(b.Get("api/dashboards"), 200, "", `{"dashboards":[]}`)
 	f(b.Get("api/dashboards/web"), 404, "", "no such dashboard: web")
 	f(save(b, "web", oneText, 0), 200, `"1"`, `"version":1`)
 	f(save(b, "web", oneText, 1), 200, `"2"`, `"version":2`)
-	if a := b.Get("API/v1/Dashboards/WEB"); a.Body != oneText || a.Header.Get("Content-Type") != "application/json; charset=UTF-8" {
+	if a := b.Get("API/v1/Dashboards/WEB"); a.Body != oneText ||
+		a.Header.Get("Content-Type") != "application/json; charset=UTF-8" {
 		t.Errorf("got %v %q, want what was saved", a.Header, a.Body)
 	}
 	f(save(b, "web", oneText, 1), 409, "", "dashboard web: version 2 was saved at 20")
@@ -56,13 +58,15 @@ func TestDashboards(t *testing.T) {
 	f(b.Do("PUT", "api/dashboards/web", strings.NewReader(oneText)), 428, "", "names the version")
 	f(b.Do("PUT", "api/dashboards/web", strings.NewReader(oneText), "If-Match", "*"), 400, "", "If-Match: got")
 	f(b.Do("PUT", "api/dashboards/web", strings.NewReader(oneText), "If-Match", `"2`), 400, "", "If-Match: got")
-	f(save(b, "web", strings.Replace(oneText, `"form": 1`, `"form": 2`, 1), 2), 400, "", "a later release made this document")
+	f(save(b, "web", strings.Replace(oneText, `"form": 1`, `"form": 2`, 1), 2), 400, "",
+		"a later release made this document")
 	f(save(b, "we b", oneText, 0), 400, "", "name: got")
 	f(save(b, "web", strings.Repeat(" ", 10<<20), 2), 413, "", "more than 1048576 bytes")
 	f(b.Post("api/dashboards/web", oneText), 405, "", "not permitted")
 	f(b.Do("DELETE", "api/dashboards", nil), 405, "", "not permitted")
 	f(b.Get("api/dashboards"), 200, "", `"name":"web","version":2`)
-	if a := b.Get("api/dashboards"); strings.Contains(a.Body, "<script>") || strings.Contains(a.Body, "dashboard-document") {
+	if a := b.Get("api/dashboards"); strings.Contains(a.Body, "<script>") ||
+		strings.Contains(a.Body, "dashboard-document") {
 		t.Errorf("the list has %s, want titles escaped, and no rows", a.Body)
 	}
 
@@ -93,7 +97,8 @@ func TestDashboards_audit(t *testing.T) {
 	}
 	b.Do("DELETE", "api/dashboards/web", nil, "If-Match", `"1"`, "Authorization", "Bearer "+gatewaytest.BothToken)
 	for _, method := range []string{"PUT", "DELETE"} {
-		if want := "method=" + method + " path=/api/dashboards/web"; !strings.Contains(log.String(), want) || !strings.Contains(log.String(), saved.By) {
+		want := "method=" + method + " path=/api/dashboards/web"
+		if !strings.Contains(log.String(), want) || !strings.Contains(log.String(), saved.By) {
 			t.Errorf("the log has %s, want %s and the token %s", log.String(), want, saved.By)
 		}
 	}
@@ -108,7 +113,9 @@ func TestDashboards_mode(t *testing.T) {
 	ro := *b.Config
 	ro.Mode = "ro"
 	only := serve(t, &ro, b.Store)
-	for _, a := range []answer{save(only, "web", oneText, 1), only.Do("DELETE", "api/dashboards/web", nil, "If-Match", `"1"`)} {
+	for _, a := range []answer{
+		save(only, "web", oneText, 1), only.Do("DELETE", "api/dashboards/web", nil, "If-Match", `"1"`),
+	} {
 		if a.Status != http.StatusMethodNotAllowed || !strings.Contains(a.Body, "mode ro (DOWNPOUR_MODE)") {
 			t.Errorf("mode ro: got %d %s, want 405", a.Status, a.Body)
 		}
@@ -132,7 +139,8 @@ func TestDashboards_noTable(t *testing.T) {
 	st := gatewaytest.NewFaulty(memoryStore(t, &without))
 	b := serve(t, cfg, st)
 	for _, a := range []answer{b.Get("api/dashboards"), b.Get("api/dashboards/web"), save(b, "web", oneText, 0)} {
-		if a.Status != http.StatusFailedDependency || !strings.Contains(a.Body, "table elsewhere (DOWNPOUR_TABLE_STATE), which -create-tables makes") {
+		if a.Status != http.StatusFailedDependency ||
+			!strings.Contains(a.Body, "table elsewhere (DOWNPOUR_TABLE_STATE), which -create-tables makes") {
 			t.Errorf("got %d %s, want 424", a.Status, a.Body)
 		}
 	}

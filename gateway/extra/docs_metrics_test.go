@@ -50,7 +50,8 @@ func exported(text string) []string {
 		for _, l := range slices.Sorted(maps.Keys(labels[name])) {
 			all = append(all, "`"+l+"`")
 		}
-		lines = append(lines, fmt.Sprintf("| `%s` | %s | %s | %s |", name, kind[name], strings.Join(all, ", "), help[name]))
+		lines = append(lines, fmt.Sprintf("| `%s` | %s | %s | %s |",
+			name, kind[name], strings.Join(all, ", "), help[name]))
 	}
 	return lines
 }
@@ -89,7 +90,8 @@ func TestMetricsPage(t *testing.T) {
 	b.Get(gatewaytest.PastQuery)
 	page := readPage(t, "../docs/metrics.md")
 	want := exported(b.Get("/metrics").Body)
-	got := slices.Concat(section(page, "Gateways"), section(page, "Live queries"), section(page, "Retention"), section(page, "Sealing"))
+	got := slices.Concat(section(page, "Gateways"), section(page, "Live queries"), section(page, "Retention"),
+		section(page, "Sealing"))
 	slices.Sort(got)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the page and /metrics differ (-/metrics +page):\n%s", diff)
@@ -113,7 +115,8 @@ func TestMetricsPage_users(t *testing.T) {
 			t.Errorf("%s asks for %d metrics, want 10 or more", file, len(found))
 		}
 	}
-	alerts := gatewaytest.Names(regexp.MustCompile(`(?m)^      - alert: (\w+)$`), readPage(t, "../packaging/prometheus/alerts.yml"))
+	alerts := gatewaytest.Names(regexp.MustCompile(`(?m)^      - alert: (\w+)$`),
+		readPage(t, "../packaging/prometheus/alerts.yml"))
 	explained := gatewaytest.Names(regexp.MustCompile(`(?m)^### (Downpour\w+)$`), page)
 	if diff := cmp.Diff(alerts, explained); diff != "" || len(alerts) == 0 {
 		t.Errorf("alerts and their explanations differ (-alerts +page):\n%s", diff)

@@ -17,7 +17,10 @@ func TestQueriesPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := open(t, nil)
-	for _, series := range []string{"proc.loadavg.1min host=a", "proc.loadavg.5min host=a", "proc.stat.cpu host=a type=user", "proc.stat.cpu host=a type=system"} {
+	for _, series := range []string{
+		"proc.loadavg.1min host=a", "proc.loadavg.5min host=a", "proc.stat.cpu host=a type=user",
+		"proc.stat.cpu host=a type=system",
+	} {
 		metric, tags, _ := strings.Cut(series, " ")
 		for minutes := range 5 {
 			b.Put(fmt.Sprintf("%s %d %d %s", metric, time.Now().Unix()-int64(60*minutes+60), minutes, tags))
@@ -31,7 +34,8 @@ func TestQueriesPage(t *testing.T) {
 		if e[1] != "" {
 			method = http.MethodPost
 		}
-		a := b.Do(method, strings.NewReplacer("{", "%7B", "}", "%7D", "|", "%7C").Replace(e[2]), strings.NewReader(e[1]))
+		a := b.Do(method, strings.NewReplacer("{", "%7B", "}", "%7D", "|", "%7C").Replace(e[2]),
+			strings.NewReader(e[1]))
 		if a.Status != http.StatusOK || len(a.Body) < 5 {
 			t.Errorf("%s: %d %.200s", e[0], a.Status, a.Body)
 		}

@@ -12,10 +12,11 @@ import (
 )
 
 // options are the parameters and fields of OpenTSDB's query API, by GET and by POST.
-const options = `start end m queries tsuid tsuids timezone ms msResolution show_tsuids showTSUIDs show_summary showSummary show_stats showStats
-	show_query showQuery no_annotations noAnnotations global_annotations globalAnnotations padding options useCalendar delete
-	overrideByteLimit overrideDataPointLimit arrays jsonp method_override aggregator metric downsample rate rateOptions filters tags
-	explicitTags explicit_tags percentiles showHistogramBuckets preAggregate rollupUsage useFuzzyFilter useMultiGets`
+const options = `start end m queries tsuid tsuids timezone ms msResolution show_tsuids showTSUIDs show_summary
+	showSummary show_stats showStats show_query showQuery no_annotations noAnnotations global_annotations
+	globalAnnotations padding options useCalendar delete overrideByteLimit overrideDataPointLimit arrays jsonp
+	method_override aggregator metric downsample rate rateOptions filters tags explicitTags explicit_tags
+	percentiles showHistogramBuckets preAggregate rollupUsage useFuzzyFilter useMultiGets`
 
 // compatibility.md names every route, option, limit and fix.
 func TestCompatibilityPage(t *testing.T) {
@@ -50,7 +51,12 @@ func TestCompatibilityPage(t *testing.T) {
 // page that there is not is told.
 func TestDocs_served(t *testing.T) {
 	b := open(t, func(c *gateway.Config) { c.TokenFile = gatewaytest.TokenFile(t) })
-	for path, want := range map[string]string{"docs": "text/html", "docs/log": "text/html", "docs/api": "text/html", "docs/openapi.json": "application/json"} {
+	for path, want := range map[string]string{
+		"docs":              "text/html",
+		"docs/log":          "text/html",
+		"docs/api":          "text/html",
+		"docs/openapi.json": "application/json",
+	} {
 		if a := b.Get(path); a.Status != http.StatusOK || !strings.HasPrefix(a.Header.Get("Content-Type"), want) {
 			t.Errorf("%s: got %d %s, want 200 %s", path, a.Status, a.Header.Get("Content-Type"), want)
 		}

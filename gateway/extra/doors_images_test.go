@@ -17,7 +17,10 @@ func TestDoors_images(t *testing.T) {
 	for _, b := range []*bench{b, forbidden} {
 		b.Put("m 1356998400 1 host=a")
 	}
-	image := []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "no-cors", "Sec-Fetch-Dest", "image", "Referer", "http://wiki.example/page"}
+	image := []string{
+		"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "no-cors", "Sec-Fetch-Dest", "image",
+		"Referer", "http://wiki.example/page",
+	}
 	with := func(name, value string) []string {
 		out := append([]string{}, image...)
 		for i := 0; i < len(out); i += 2 {
@@ -35,7 +38,8 @@ func TestDoors_images(t *testing.T) {
 			t.Errorf("%s %s %v: %d %.200s, want %d", method, path, header, a.Status, a.Body, status)
 		}
 		if policy := a.Header.Get("Cross-Origin-Resource-Policy"); (policy == "cross-origin") != (status == 200) {
-			t.Errorf("%s %s: Cross-Origin-Resource-Policy %q, want cross-origin of a picture alone", method, path, policy)
+			t.Errorf("%s %s: Cross-Origin-Resource-Policy %q, want cross-origin of a picture alone",
+				method, path, policy)
 		}
 	}
 	const q = "/q?start=1356998400&end=1356998500&m=sum:m&wxh=100x100"
@@ -53,8 +57,9 @@ func TestDoors_images(t *testing.T) {
 		f(tokens, "GET", q+picture, 403, image...)
 		f(tokens, "GET", q+picture, 403, with("Authorization", "Bearer "+gatewaytest.ReadToken)...)
 	}
-	for _, path := range []string{q + "&ascii", q + "&json", q, q + "&ascii&png", q + "&png&json", "/api/suggest?type=metrics&png", "/api/q?png",
-		"/api/query?start=1356998400&m=sum:m&png", "/api/dropcaches?png", "/dropcaches?png"} {
+	for _, path := range []string{q + "&ascii", q + "&json", q, q + "&ascii&png", q + "&png&json",
+		"/api/suggest?type=metrics&png", "/api/q?png", "/api/query?start=1356998400&m=sum:m&png",
+		"/api/dropcaches?png", "/dropcaches?png"} {
 		f(b, "GET", path, 403, image...)
 	}
 }

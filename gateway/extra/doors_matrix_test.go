@@ -30,8 +30,14 @@ import (
 	"downpour/pushdown/rpc/server"
 )
 
-var scopes = map[string]auth.Scope{gatewaytest.NoToken: 0, gatewaytest.WrongToken: 0, gatewaytest.ReadToken: auth.Read, gatewaytest.WriteToken: auth.Write,
-	gatewaytest.BothToken: auth.Read | auth.Write, gatewaytest.AdminToken: auth.All}
+var scopes = map[string]auth.Scope{
+	gatewaytest.NoToken:    0,
+	gatewaytest.WrongToken: 0,
+	gatewaytest.ReadToken:  auth.Read,
+	gatewaytest.WriteToken: auth.Write,
+	gatewaytest.BothToken:  auth.Read | auth.Write,
+	gatewaytest.AdminToken: auth.All,
+}
 
 // door is one way into the gateway. It opens to a token that has all scopes of needs and, if anyOf
 // is set, one of anyOf. try says whether the token was let in, and what is wrong with a refusal.
@@ -86,11 +92,16 @@ func openDoors(t *testing.T, secured bool) (*bench, []door) {
 	}
 	st := gatewaytest.NewFaulty(memoryStore(t, cfg))
 	b := &bench{T: t, Config: cfg, Store: st, TLS: clientTLS, Gateway: start(t, cfg, st)}
-	if a := b.Post("api/put", gatewaytest.GoodPoint, "Authorization", "Bearer "+gatewaytest.WriteToken); a.Status != http.StatusNoContent {
+	a := b.Post("api/put", gatewaytest.GoodPoint, "Authorization", "Bearer "+gatewaytest.WriteToken)
+	if a.Status != http.StatusNoContent {
 		t.Fatalf("put: %d %s", a.Status, a.Body)
 	}
 	doors := slices.Concat(httpDoors(b), telnetDoors(b), flightDoors(b))
-	return b, append(doors, door{name: "socket", needs: auth.Read, try: func(token string) (bool, string) { return socketDoor(b, token) }})
+	return b, append(doors, door{
+		name:  "socket",
+		needs: auth.Read,
+		try:   func(token string) (bool, string) { return socketDoor(b, token) },
+	})
 }
 
 // asking has, by verb and route, a path and a body with which a request comes as far as the check
@@ -101,8 +112,10 @@ var asking = map[string]struct {
 	path, body string
 	more       auth.Scope
 }{
-	"GET api/query":            {"api/query?start=1356998400&end=1357002000&m=sum:m", "", 0},
-	"POST api/query":           {"", `{"start":1356998400,"end":1357002000,"queries":[{"aggregator":"sum","metric":"m"}]}`, 0},
+	"GET api/query": {"api/query?start=1356998400&end=1357002000&m=sum:m", "", 0},
+	"POST api/query": {
+		"", `{"start":1356998400,"end":1357002000,"queries":[{"aggregator":"sum","metric":"m"}]}`, 0,
+	},
 	"DELETE api/query":         {"api/query?start=1356998400&end=1357002000&m=sum:m", "", auth.All},
 	"GET q":                    {"q?start=1356998400&end=1357002000&m=sum:m&wxh=100x100&png", "", 0},
 	"POST q":                   {"q?start=1356998400&end=1357002000&m=sum:m&ascii", "", 0},
@@ -150,31 +163,48 @@ var asking = map[string]struct {
 	"POST api/tree/test":       {"", `{"treeId":1,"tsuids":["000001000001000001"]}`, 0},
 	"POST api/tree/collisions": {"", `{"treeId":1}`, 0},
 	"OVERRIDE api/tree":        {"api/tree?name=n&method_override=post", "", auth.Write},
-	"OVERRIDE api/tree/rule":   {"api/tree/rule?treeid=1&level=0&order=0&type=metric&method_override=put", "", auth.Write},
+	"OVERRIDE api/tree/rule": {
+		"api/tree/rule?treeid=1&level=0&order=0&type=metric&method_override=put", "", auth.Write,
+	},
 	"OVERRIDE api/tree/rules":  {"api/tree/rules?treeid=1&method_override=delete", "", auth.Write},
 	"PUT api/dashboards/":      {"api/dashboards/x", `{"form":1,"panels":[]}`, auth.Write},
 	"DELETE api/dashboards/":   {"api/dashboards/x", "", auth.Write},
 	"OVERRIDE api/dashboards/": {"api/dashboards/x?method_override=delete", "", auth.Write},
 	"GET api/stats/":           {"api/stats/query", "", 0},
-	"OVERRIDE api/query":       {"api/query?start=1356998400&end=1357002000&m=sum:m&method_override=delete", "", auth.All},
+	"OVERRIDE api/query": {
+		"api/query?start=1356998400&end=1357002000&m=sum:m&method_override=delete", "", auth.All,
+	},
 	"OVERRIDE api/uid/uidmeta": {"api/uid/uidmeta?uid=000001&type=metric&notes=x&method_override=post", "", auth.Write},
 	"OVERRIDE api/uid/tsmeta":  {"api/uid/tsmeta?tsuid=000001000001000001&notes=x&method_override=put", "", auth.Write},
 	"OVERRIDE api/annotation":  {"api/annotation?start_time=1356998400&notes=x&method_override=post", "", auth.Write},
-	"OVERRIDE api/annotation/": {"api/annotation/bulk?start_time=1356998400&global&method_override=delete", "", auth.Write},
-	"BODY api/query":           {"", `{"start":1356998400,"end":1357002000,"delete":true,"queries":[{"aggregator":"sum","metric":"m"}]}`, auth.All},
+	"OVERRIDE api/annotation/": {
+		"api/annotation/bulk?start_time=1356998400&global&method_override=delete", "", auth.Write,
+	},
+	"BODY api/query": {
+		"",
+		`{"start":1356998400,"end":1357002000,"delete":true,"queries":[{"aggregator":"sum","metric":"m"}]}`,
+		auth.All,
+	},
 }
 
 // routeScopes has the scope that each route needs, 0 if it needs no token. A route that is missing
 // here fails the test.
 var routeScopes = func() map[string]auth.Scope {
-	out := map[string]auth.Scope{"": 0, "favicon.ico": 0, "d": 0, "ops": 0, "docs": 0, "api/ops": auth.All, "api/ops/series": auth.All, "api/ops/": auth.All, "healthz": 0, "readyz": 0, "api/ws": 0,
-		"api/put": auth.Write, "api/rollup": auth.Write, "api/histogram": auth.Write, "api/dropcaches": auth.All, "dropcaches": auth.All, "logs": auth.All,
-		"api/tools/export": auth.Read, "api/tools/names": auth.Read, "api/tools/import": auth.Write, "api/tools/assign": auth.Write, "api/tools/rename": auth.Admin, "api/tools/trees": auth.Write,
-		"api/tools/delete": auth.Admin, "api/tools/uid": auth.Admin, "api/tools/fsck": auth.Admin, "api/tools/checkpoint": auth.Admin, "api/tools/retention": auth.Admin, "api/tools/rollup": auth.Admin, "api/tools/scan": auth.Read}
-	for _, r := range strings.Fields(`metrics api/query api/suggest suggest api/aggregators aggregators api/config api/config/filters
-		api/version version api/serializers api/uid api/uid/ api/uid/assign api/uid/rename api/uid/uidmeta api/uid/tsmeta api/search
-		api/search/ api/annotation api/annotation/ api/annotations api/annotations/ api/query/last api/stats api/stats/ stats
-		api/query/exp api/query/gexp api/tree api/tree/ api/tree/branch api/tree/rule api/tree/rules api/tree/test api/tree/collisions
+	out := map[string]auth.Scope{
+		"": 0, "favicon.ico": 0, "d": 0, "ops": 0, "docs": 0, "api/ops": auth.All, "api/ops/series": auth.All,
+		"api/ops/": auth.All, "healthz": 0, "readyz": 0, "api/ws": 0, "api/put": auth.Write,
+		"api/rollup": auth.Write, "api/histogram": auth.Write, "api/dropcaches": auth.All,
+		"dropcaches": auth.All, "logs": auth.All, "api/tools/export": auth.Read, "api/tools/names": auth.Read,
+		"api/tools/import": auth.Write, "api/tools/assign": auth.Write, "api/tools/rename": auth.Admin,
+		"api/tools/trees": auth.Write, "api/tools/delete": auth.Admin, "api/tools/uid": auth.Admin,
+		"api/tools/fsck": auth.Admin, "api/tools/checkpoint": auth.Admin, "api/tools/retention": auth.Admin,
+		"api/tools/rollup": auth.Admin, "api/tools/scan": auth.Read,
+	}
+	for _, r := range strings.Fields(`metrics api/query api/suggest suggest api/aggregators aggregators
+		api/config api/config/filters api/version version api/serializers api/uid api/uid/ api/uid/assign
+		api/uid/rename api/uid/uidmeta api/uid/tsmeta api/search api/search/ api/annotation api/annotation/
+		api/annotations api/annotations/ api/query/last api/stats api/stats/ stats api/query/exp api/query/gexp
+		api/tree api/tree/ api/tree/branch api/tree/rule api/tree/rules api/tree/test api/tree/collisions
 		api/tree/notmatched q api/dashboards api/dashboards/`) {
 		out[r] = auth.Read
 	}
@@ -231,7 +261,11 @@ func httpDoors(b *bench) (doors []door) {
 			continue
 		}
 		for _, path := range spellings(k.path) {
-			doors = append(doors, door{name: k.verb + " " + path, needs: base | k.more, try: httpDoor(b, k.method, path, k.body)})
+			doors = append(doors, door{
+				name:  k.verb + " " + path,
+				needs: base | k.more,
+				try:   httpDoor(b, k.method, path, k.body),
+			})
 		}
 	}
 	return doors
@@ -276,10 +310,12 @@ func httpDoor(b *bench, method, path, body string) func(string) (bool, string) {
 // neverServed checks that paths which are no routes are refused.
 func neverServed(b *bench) {
 	b.Helper()
-	for _, path := range []string{"/api//put", "/api/put/x", "/api/v1", "/api", "/diediedie", "/api/diediedie", "/debug/pprof/", "/debug/vars",
-		"/api/v2/put", "/api/%2e%2e/put", "/..%2fapi/put", "/s/../api/put"} {
+	for _, path := range []string{"/api//put", "/api/put/x", "/api/v1", "/api", "/diediedie", "/api/diediedie",
+		"/debug/pprof/", "/debug/vars", "/api/v2/put", "/api/%2e%2e/put", "/..%2fapi/put", "/s/../api/put"} {
 		for _, method := range []string{"GET", "POST"} {
-			if a := b.Do(method, path, strings.NewReader(gatewaytest.GoodPoint), "Authorization", "Bearer "+gatewaytest.AdminToken); a.Status < 400 {
+			a := b.Do(method, path, strings.NewReader(gatewaytest.GoodPoint),
+				"Authorization", "Bearer "+gatewaytest.AdminToken)
+			if a.Status < 400 {
 				b.Errorf("%s %s: got %d, want an error: it is no route", method, path, a.Status)
 			}
 		}
@@ -433,8 +469,11 @@ func flightClient(b *bench) flight.FlightServiceClient {
 	if err != nil {
 		b.Fatal(err)
 	}
-	s, err := server.NewServer(server.Config{Program: "test", Table: "tsdb", Schema: encoding.DefaultSchema(), TLS: serverTLS,
-		Allow: func(token string) bool { return tokens.Check(token)&auth.Read != 0 }}, b.Store)
+	s, err := server.NewServer(
+		server.Config{Program: "test", Table: "tsdb", Schema: encoding.DefaultSchema(), TLS: serverTLS,
+			Allow: func(token string) bool { return tokens.Check(token)&auth.Read != 0 }},
+		b.Store,
+	)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -459,7 +498,8 @@ func TestDoors_TLSOnly(t *testing.T) {
 	if !strings.HasPrefix(b.Gateway.URL(), "https://") {
 		t.Fatalf("got the URL %s, want https", b.Gateway.URL())
 	}
-	if _, err := b.Try(t.Context(), "GET", "/healthz", nil); err == nil || !strings.Contains(err.Error(), "certificate") {
+	if _, err := b.Try(t.Context(), "GET", "/healthz", nil); err == nil ||
+		!strings.Contains(err.Error(), "certificate") {
 		t.Errorf("a client that does not know the certificate: got %v, want an error about it", err)
 	}
 	resp, err := http.Get("http://" + b.Address() + "/healthz")
@@ -476,7 +516,8 @@ func TestDoors_TLSOnly(t *testing.T) {
 	if strings.Contains(string(text[:n]), "downpour") {
 		t.Errorf("a telnet line in the clear is answered: %q", text[:n])
 	}
-	old, err := tls.Dial("tcp", b.Address(), &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS11, MinVersion: tls.VersionTLS10})
+	old, err := tls.Dial("tcp", b.Address(),
+		&tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS11, MinVersion: tls.VersionTLS10})
 	if err == nil {
 		old.Close()
 		t.Error("TLS 1.1 is spoken")

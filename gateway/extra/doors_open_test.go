@@ -14,7 +14,8 @@ import (
 	"downpour/gateway/gatewaytest"
 )
 
-// beyondLoopback is an address to listen at that counts as one beyond loopback, as every name but localhost does, and is none.
+// beyondLoopback is an address to listen at that counts as one beyond loopback, as every name but
+// localhost does, and is none.
 const beyondLoopback = "Localhost:0"
 
 // exposed starts a gateway without tokens that may be reached from other machines.
@@ -37,7 +38,10 @@ func TestDoors_plain(t *testing.T) {
 	t.Parallel()
 	b := exposed(t, nil)
 	b.Put("m 1356998400 1 host=a")
-	browser := []string{"User-Agent", "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0", "Accept-Language", "en-US"}
+	browser := []string{
+		"User-Agent", "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0",
+		"Accept-Language", "en-US",
+	}
 	pages := map[string][]string{
 		"an image": browser, "an image with a Referer": append(browser[:4:4], "Referer", "http://evil.example/page"),
 	}
@@ -49,7 +53,8 @@ func TestDoors_plain(t *testing.T) {
 	}
 	changing, scripts := 0, 0
 	for _, k := range knocks(t) {
-		if k.route == "api/ws" || k.method != http.MethodGet { // a page's other verbs have an Origin, see TestDoors_pages
+		// A page's other verbs have an Origin, see TestDoors_pages.
+		if k.route == "api/ws" || k.method != http.MethodGet {
 			continue
 		}
 		path := "/" + k.path
@@ -93,7 +98,8 @@ func TestDoors_rebindingBeyondLoopback(t *testing.T) {
 	f := func(b *bench, status int, method, path, host string, header ...string) {
 		t.Helper()
 		a := b.Do(method, path, strings.NewReader(gatewaytest.GoodPoint), append(slices.Clone(header), "Host", host)...)
-		if a.Status != status || status == http.StatusMisdirectedRequest && !strings.Contains(a.Body, "DOWNPOUR_ALLOW_HOSTS") {
+		if a.Status != status ||
+			status == http.StatusMisdirectedRequest && !strings.Contains(a.Body, "DOWNPOUR_ALLOW_HOSTS") {
 			t.Errorf("%s %s of %q by %q: %d %.200s, want %d", method, path, host, header, a.Status, a.Body, status)
 		}
 	}
@@ -101,13 +107,20 @@ func TestDoors_rebindingBeyondLoopback(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, host := range []string{own, own + ":" + port, strings.ToUpper(own), "localhost", "10.1.2.3:4242", "[fe80::1]:" + port, "metrics.example", "metrics.example:80", "ok.example"} {
+	for _, host := range []string{
+		own, own + ":" + port, strings.ToUpper(own), "localhost", "10.1.2.3:4242", "[fe80::1]:" + port,
+		"metrics.example", "metrics.example:80", "ok.example",
+	} {
 		f(b, 200, "GET", "/", host, browser...)
 		f(b, 200, "GET", "/api/aggregators", host, browser...)
 		f(b, 204, "POST", "/api/put", host, append(browser[:4:4], "Origin", "http://"+host)...)
 	}
-	for _, evil := range []string{"evil.example", "evil.example:" + port, own + ".evil.example", "metrics.example.evil.example"} {
-		for _, path := range []string{"/", "/ui/js/main.js", "/healthz", "/metrics", "/api/aggregators", "/api/ws", "/none"} {
+	for _, evil := range []string{
+		"evil.example", "evil.example:" + port, own + ".evil.example", "metrics.example.evil.example",
+	} {
+		for _, path := range []string{
+			"/", "/ui/js/main.js", "/healthz", "/metrics", "/api/aggregators", "/api/ws", "/none",
+		} {
 			f(b, 421, "GET", path, evil, browser...)
 		}
 		f(b, 421, "POST", "/api/put", evil, "Origin", "http://"+evil)

@@ -30,7 +30,9 @@ func (w *written) Increment(ctx context.Context, table string, cell store.CellKe
 	return w.Faulty.Increment(ctx, table, cell, delta)
 }
 
-func (w *written) CompareAndPut(ctx context.Context, table string, cell store.CellKey, expected, value []byte) (bool, error) {
+func (w *written) CompareAndPut(
+	ctx context.Context, table string, cell store.CellKey, expected, value []byte,
+) (bool, error) {
 	w.n.Add(1)
 	return w.Faulty.CompareAndPut(ctx, table, cell, expected, value)
 }
@@ -77,21 +79,26 @@ func TestDoors_reads(t *testing.T) {
 		}
 		reading++
 		if n > 0 {
-			t.Errorf("%s %s only reads by the table of routes, and has written %d times: %d %.100s", k.verb, k.path, n, a.Status, a.Body)
+			t.Errorf("%s %s only reads by the table of routes, and has written %d times: %d %.100s",
+				k.verb, k.path, n, a.Status, a.Body)
 		}
 		if k.more != 0 {
 			t.Errorf("%s %s only reads by the table of routes, and needs a scope that readers lack", k.verb, k.path)
 		}
 	}
 	routes := routesOf(t)
-	for _, name := range []string{"POST api/put", "GET api/dropcaches", "DELETE api/dropcaches", "GET dropcaches", "GET api/uid/assign", "GET api/uid/rename"} {
+	for _, name := range []string{
+		"POST api/put", "GET api/dropcaches", "DELETE api/dropcaches", "GET dropcaches", "GET api/uid/assign",
+		"GET api/uid/rename",
+	} {
 		verb, route, _ := strings.Cut(name, " ")
 		if !(knock{verb: verb, method: verb, route: route, reads: routes[route].Reads}).changes() {
 			t.Errorf("%s only reads by the table of routes, and is known to change something", name)
 		}
 	}
 	if reading < 30 || changing < 100 || writes.Load() == 0 {
-		t.Errorf("%d requests read and %d change, with %d writes; want 30, 100 and 1 at least", reading, changing, writes.Load())
+		t.Errorf("%d requests read and %d change, with %d writes; want 30, 100 and 1 at least",
+			reading, changing, writes.Load())
 	}
 	t.Logf("%d requests read and %d change", reading, changing)
 }

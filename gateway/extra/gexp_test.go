@@ -53,7 +53,11 @@ func TestGexpConformance(t *testing.T) {
 func replayGexp(t *testing.T, queries []conformance.Query, at gatewaytest.Fronts) {
 	t.Helper()
 	c := compare.Comparer{MessageStart: true, Permits: []compare.Permit{
-		{Path: compare.Path{"error", "details"}, Kinds: []compare.Kind{compare.Extra, compare.Value}, Reason: "details are the message again, where there are any"},
+		{
+			Path:   compare.Path{"error", "details"},
+			Kinds:  []compare.Kind{compare.Extra, compare.Value},
+			Reason: "details are the message again, where there are any",
+		},
 		{Path: compare.Path{"error", "cut"}, Kinds: []compare.Kind{compare.Missing}, Reason: "a mark of the recording"},
 	}}
 	asked, equal, shifts := 0, 0, 0
@@ -66,7 +70,8 @@ func replayGexp(t *testing.T, queries []conformance.Query, at gatewaytest.Fronts
 		for _, g := range at.Of(i) {
 			asked++
 			status, body := gatewaytest.Ask(t, q.Method, g.URL()+strings.TrimPrefix(q.Path, "/"), q.Body)
-			report, err := c.Answers(compare.Answer{Status: q.Status, Body: q.Response}, compare.Answer{Status: status, Body: body})
+			report, err := c.Answers(compare.Answer{Status: q.Status, Body: q.Response},
+				compare.Answer{Status: status, Body: body})
 			if err != nil {
 				t.Fatalf("%s: query %d: %v: %.200s", g.How, i, err, body)
 			}
@@ -79,7 +84,8 @@ func replayGexp(t *testing.T, queries []conformance.Query, at gatewaytest.Fronts
 		}
 	}
 	if equal < asked || asked < len(queries)-20 {
-		t.Errorf("%d of %d answers are equal and %d of %d queries are of timeShift, want all, and at most 20 of timeShift", equal, asked, shifts, len(queries))
+		t.Errorf("%d of %d answers are equal and %d of %d queries are of timeShift, want all, "+
+			"and at most 20 of timeShift", equal, asked, shifts, len(queries))
 	}
 }
 
@@ -99,7 +105,8 @@ func TestGexp_timeShift(t *testing.T) {
 	b := open(t, nil)
 	var lines []string
 	for i := range 12 { // two hours, one point in ten minutes
-		lines = append(lines, fmt.Sprintf("m %d %d host=a", base+600*i, i+1), fmt.Sprintf("m %d %d host=b", base+600*i, 100+i))
+		lines = append(lines, fmt.Sprintf("m %d %d host=a", base+600*i, i+1),
+			fmt.Sprintf("m %d %d host=b", base+600*i, 100+i))
 	}
 	b.Put(lines...)
 
@@ -126,14 +133,17 @@ func TestGexp_timeShift(t *testing.T) {
 	f("diffSeries(sum:m{host=a},timeShift(sum:m{host=a},'1hr'))", 3600, 4800, "[[02000,6.0],[02600,6.0],[03200,6.0]]")
 	// Half an hour earlier the points lie at other offsets in the rows of their hours.
 	f("diffSeries(sum:m{host=a},timeShift(sum:m{host=a},'30min'))", 3600, 4800, "[[02000,3.0],[02600,3.0],[03200,3.0]]")
-	f("diffSeries(sum:10m-sum-zero:m{host=a},scale(timeShift(sum:10m-sum-zero:m{host=a},'1hr'),2))", 3600, 4800, "[[02000,5.0],[02600,4.0],[03200,3.0]]")
+	f("diffSeries(sum:10m-sum-zero:m{host=a},scale(timeShift(sum:10m-sum-zero:m{host=a},'1hr'),2))",
+		3600, 4800, "[[02000,5.0],[02600,4.0],[03200,3.0]]")
 	f("movingAverage(timeShift(sum:m{host=a},'1hr'),2)", 3600, 4800, "[[02000,0.0],[02600,1.5],[03200,2.5]]")
 	f("timeShift(movingAverage(sum:m{host=a},2),'1hr')", 3600, 4800, "[[02000,0.0],[02600,1.5],[03200,2.5]]")
 
 	now := expressions(fmt.Sprintf("start=%d&end=%d", base, base+1), "timeShift(sum:m,'0min')")
 	b.Refused(b.Get(now), http.StatusBadRequest, "timeshift <= 0")
-	b.Refused(b.Get(expressions("start=1000&end=2000", "timeShift(sum:m,'1hr')")), http.StatusBadRequest, "Invalid timestamp: -2600000")
-	if a := b.Get(expressions(fmt.Sprintf("explain=true&start=%d&end=%d", base+7200, base+7201), "timeShift(sum:m,'2hr')")); !strings.Contains(a.Body, "query [1356998400000 ms") {
+	b.Refused(b.Get(expressions("start=1000&end=2000", "timeShift(sum:m,'1hr')")), http.StatusBadRequest,
+		"Invalid timestamp: -2600000")
+	if a := b.Get(expressions(fmt.Sprintf("explain=true&start=%d&end=%d", base+7200, base+7201),
+		"timeShift(sum:m,'2hr')")); !strings.Contains(a.Body, "query [1356998400000 ms") {
 		t.Errorf("want an explain that shows the shifted times, which are read; got %s", a.Body)
 	}
 }
@@ -157,8 +167,10 @@ func TestGexp_limits(t *testing.T) {
 	f(200, "", "highestMax(sum:m{host=*},1)")
 	f(200, "", "scale(sum:m,2)", "sum(sum:sys.few,max:sys.few)")
 	f(413, "too many metrics, at most 3", "scale(sum:m,2)", "sum(sum:sys.few,max:sys.few,min:sys.few)")
-	b.Refused(b.Get(expressions(time+"&m=sum:m&m=max:m", "sum(sum:sys.few,max:sys.few)")), 413, "too many metrics, at most 1")
-	b.Refused(b.Do(http.MethodDelete, expressions(time, "absolute(sum:m)"), nil), http.StatusMethodNotAllowed, "Method not allowed")
+	b.Refused(b.Get(expressions(time+"&m=sum:m&m=max:m", "sum(sum:sys.few,max:sys.few)")), 413,
+		"too many metrics, at most 1")
+	b.Refused(b.Do(http.MethodDelete, expressions(time, "absolute(sum:m)"), nil), http.StatusMethodNotAllowed,
+		"Method not allowed")
 
 	var log struct{ Completed []any }
 	if err := json.Unmarshal([]byte(b.Get("api/stats/query").Body), &log); err != nil || len(log.Completed) == 0 {

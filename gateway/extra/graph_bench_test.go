@@ -38,17 +38,20 @@ func BenchmarkGraph(b *testing.B) {
 	var body []byte
 	for host := range 4 {
 		for i := range 360 {
-			body = fmt.Appendf(body, `,{"metric":"m","timestamp":%d,"value":%d,"tags":{"host":"h%d"}}`, putFrom+10*i, (i*7919+host*31)%101, host)
+			body = fmt.Appendf(body, `,{"metric":"m","timestamp":%d,"value":%d,"tags":{"host":"h%d"}}`,
+				putFrom+10*i, (i*7919+host*31)%101, host)
 		}
 	}
 	body[0] = '['
-	if status, text := gatewaytest.Ask(b, http.MethodPost, g.URL()+"api/put", string(append(body, ']'))); status != http.StatusNoContent {
+	if status, text := gatewaytest.Ask(b, http.MethodPost, g.URL()+"api/put",
+		string(append(body, ']'))); status != http.StatusNoContent {
 		b.Fatalf("put: got %d %s, want 204", status, text)
 	}
 
 	times := fmt.Sprintf("?start=%d&end=%d&m=sum:m{host=*}", putFrom, putFrom+3600)
 	for _, c := range []struct{ name, path string }{
-		{"query", "api/query" + times}, {"ascii", "q" + times + "&ascii"}, {"svg", "q" + times + "&svg"}, {"png", "q" + times + "&png"}, {"png/800x400", "q" + times + "&png&wxh=800x400"},
+		{"query", "api/query" + times}, {"ascii", "q" + times + "&ascii"}, {"svg", "q" + times + "&svg"},
+		{"png", "q" + times + "&png"}, {"png/800x400", "q" + times + "&png&wxh=800x400"},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			for b.Loop() {

@@ -40,30 +40,45 @@ var graphRules = []struct {
 	// want changes what was recorded into what is wanted; nil leaves the step out.
 	want func(s *graphStep)
 }{
-	{"other routes have tests of their own", func(s *graphStep, _ string) bool { return !strings.HasPrefix(s.Path, "/q") }, nil},
-	{"pictures need no gnuplot", func(s *graphStep, _ string) bool { return s.Server == "without gnuplot" && s.Status == 500 }, answered200},
+	{
+		"other routes have tests of their own",
+		func(s *graphStep, _ string) bool { return !strings.HasPrefix(s.Path, "/q") },
+		nil,
+	},
+	{
+		"pictures need no gnuplot",
+		func(s *graphStep, _ string) bool { return s.Server == "without gnuplot" && s.Status == 500 },
+		answered200,
+	},
 	{"there is no list of allowed options", func(s *graphStep, text string) bool {
 		return strings.Contains(s.Server, "allowlist") && s.Status != 200
 	}, answered200},
-	{"gnuplot's colours work", func(s *graphStep, text string) bool { return strings.Contains(text, "obsolete color option") }, answered200},
-	{"a key's word is checked", func(s *graphStep, text string) bool { return strings.Contains(text, "unknown key option") },
+	{
+		"gnuplot's colours work",
+		func(s *graphStep, text string) bool { return strings.Contains(text, "obsolete color option") },
+		answered200,
+	},
+	{"a key's word is checked",
+		func(s *graphStep, text string) bool { return strings.Contains(text, "unknown key option") },
 		says("'key' was invalid. Must satisfy the pattern (out|left|top|center|right|horiz|box|bottom)?\\s?")},
 	{"formats work", func(s *graphStep, text string) bool { return strings.Contains(text, "URLDecoder") }, answered200},
 	{"an unknown name is the client's fault", func(s *graphStep, text string) bool {
 		return s.Status == 500 && strings.Contains(text, "java.lang.RuntimeException: Unexpected exception")
 	}, says("No such name for ")},
-	{"there is no cache", func(s *graphStep, text string) bool { return strings.Contains(text, "cachehit") }, func(s *graphStep) {
-		var counts map[string]any
-		json.Unmarshal(s.Response, &counts)
-		delete(counts, "cachehit")
-		if counts["points"] == nil { // OpenTSDB leaves them out of a cached answer
-			counts["points"], counts["plotted"], counts["etags"] = 0, 0, [][]string{{}}
-		}
-		s.Response, _ = json.Marshal(counts)
-		if strings.Contains(s.Path, "ascii") { // the answer is then text, which takes precedence where nothing is cached
-			s.Response = nil
-		}
-	}},
+	{"there is no cache", func(s *graphStep, text string) bool { return strings.Contains(text, "cachehit") },
+		func(s *graphStep) {
+			var counts map[string]any
+			json.Unmarshal(s.Response, &counts)
+			delete(counts, "cachehit")
+			if counts["points"] == nil { // OpenTSDB leaves them out of a cached answer
+				counts["points"], counts["plotted"], counts["etags"] = 0, 0, [][]string{{}}
+			}
+			s.Response, _ = json.Marshal(counts)
+			// The answer is then text, which takes precedence where nothing is cached.
+			if strings.Contains(s.Path, "ascii") {
+				s.Response = nil
+			}
+		}},
 }
 
 // answered200 wants any answer with 200 where OpenTSDB had an error.
@@ -97,7 +112,8 @@ func TestGraphConformance(t *testing.T) {
 	g := start(t, cfg, st)
 	b := &bench{T: t, Config: cfg, Store: gatewaytest.NewFaulty(st), Gateway: g}
 	gatewaytest.Fill(t, &r.Data, g, st, cfg.Schema())
-	b.Post("/api/annotation", `{"startTime":1357603800,"tsuid":"000001000001000005000002000009","description":"deploy"}`)
+	b.Post("/api/annotation",
+		`{"startTime":1357603800,"tsuid":"000001000001000005000002000009","description":"deploy"}`)
 
 	at := gatewaytest.TwoFronts(t, g, config(0), st)
 	equal, byRule := 0, map[string]int{}
@@ -147,8 +163,10 @@ func (s *graphStep) differs(a answer) string {
 		return cmp.Diff(textPoints(*s.Text), textPoints(a.Body))
 	case s.PNG != nil:
 		img, err := png.DecodeConfig(strings.NewReader(a.Body))
-		if _, ok := img.ColorModel.(color.Palette); !ok || err != nil || img.Width != s.PNG.Width || img.Height != s.PNG.Height {
-			return fmt.Sprintf("a picture of %dx%d, %v, want %dx%d", img.Width, img.Height, err, s.PNG.Width, s.PNG.Height)
+		_, ok := img.ColorModel.(color.Palette)
+		if !ok || err != nil || img.Width != s.PNG.Width || img.Height != s.PNG.Height {
+			return fmt.Sprintf("a picture of %dx%d, %v, want %dx%d",
+				img.Width, img.Height, err, s.PNG.Width, s.PNG.Height)
 		}
 	case s.Reason != nil:
 		if got := reasonOf(a.Body); !strings.HasPrefix(got, *s.Reason) || *s.Reason == "" && got != "" {

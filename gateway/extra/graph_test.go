@@ -21,8 +21,10 @@ func TestGraph_refused(t *testing.T) {
 	f := func(status int, want, path string) {
 		t.Helper()
 		a := b.Get(path)
-		if a.Status != status || !strings.HasPrefix(a.Header.Get("Content-Type"), "text/html") || !strings.Contains(a.Body, want) {
-			t.Errorf("%s: %d %s %.300s, want %d and %q", path, a.Status, a.Header.Get("Content-Type"), a.Body, status, want)
+		if a.Status != status || !strings.HasPrefix(a.Header.Get("Content-Type"), "text/html") ||
+			!strings.Contains(a.Body, want) {
+			t.Errorf("%s: %d %s %.300s, want %d and %q",
+				path, a.Status, a.Header.Get("Content-Type"), a.Body, status, want)
 		}
 		a = b.Get(path + "&json")
 		var object struct{ Err string }
@@ -36,17 +38,20 @@ func TestGraph_refused(t *testing.T) {
 	f(400, "Value out of range", somePicture+"&wxh=100000x100000&png")
 	f(413, "1073676289 pixels, at most 8388608", somePicture+"&wxh=32767x32767&svg")
 	f(400, "back-tick", somePicture+"&title=`id`&png")
-	f(400, "No such name for &#39;metrics&#39;: &#39;&lt;b&gt;&#39;", "/q?start=1356998400&end=1356998500&m=sum:<b>&png")
+	f(400, "No such name for &#39;metrics&#39;: &#39;&lt;b&gt;&#39;",
+		"/q?start=1356998400&end=1356998500&m=sum:<b>&png")
 	f(400, "<code>start</code>", "/q?m=sum:m&png")
 	f(400, "Invalid end time: 9999999999", "/q?start=1356998400&end=9999999999000&m=sum:m&png")
-	f(400, "start time (1356998400) is greater than or equal to end time: 1356998400", "/q?start=1356998400000&end=1356998400900&m=sum:m&png")
+	f(400, "start time (1356998400) is greater than or equal to end time: 1356998400",
+		"/q?start=1356998400000&end=1356998400900&m=sum:m&png")
 	f(413, "as text it may have 60", "/q?start=1356998400&end=1356998500&m=sum:m{host=*}&ascii")
 	f(413, "Too many sub queries", somePicture+strings.Repeat("&m=sum:m", 64)+"&png")
 
 	if a := b.Do(http.MethodDelete, somePicture+"&png", nil); a.Status != 405 {
 		t.Errorf("DELETE: %d, want 405", a.Status)
 	}
-	if a := b.Get(somePicture + "&svg"); a.Status != 200 || !strings.Contains(a.Header.Get("Content-Security-Policy"), "sandbox") ||
+	if a := b.Get(somePicture + "&svg"); a.Status != 200 ||
+		!strings.Contains(a.Header.Get("Content-Security-Policy"), "sandbox") ||
 		a.Header.Get("Content-Type") != "image/svg+xml" || !strings.Contains(a.Body, ">m{}</text>") {
 		t.Errorf("afterwards: got %d %v %.300s, want an SVG in a sandbox", a.Status, a.Header, a.Body)
 	}
@@ -56,7 +61,8 @@ func TestGraph_refused(t *testing.T) {
 func TestGraph_redirect(t *testing.T) {
 	b := open(t, nil)
 	a := b.Get(`/q?start=1h-ago&m=sum:x"><script>alert(1)</script>`)
-	if a.Status != 200 || strings.Contains(a.Body, "<script") || !strings.Contains(a.Body, `content="0; url=/#start=1h-ago&amp;m=sum:x`) {
+	if a.Status != 200 || strings.Contains(a.Body, "<script") ||
+		!strings.Contains(a.Body, `content="0; url=/#start=1h-ago&amp;m=sum:x`) {
 		t.Errorf("got %d %s, want a redirect to the page without a script", a.Status, a.Body)
 	}
 }
@@ -70,7 +76,8 @@ func TestGraph_maxAge(t *testing.T) {
 		t.Helper()
 		for _, form := range []string{"ascii", "png&wxh=100x100", "svg"} {
 			a := b.Get("/q?" + times + "&m=sum:m&" + form)
-			if got := a.Header.Get("Cache-Control"); a.Status != 200 || got != "max-age="+want || a.Header.Get("Age") != "0" {
+			got := a.Header.Get("Cache-Control")
+			if a.Status != 200 || got != "max-age="+want || a.Header.Get("Age") != "0" {
 				t.Errorf("%s as %s: %d %q, want max-age=%s", times, form, a.Status, got, want)
 			}
 		}
@@ -132,7 +139,8 @@ func TestGraph_content(t *testing.T) {
 	f("&global_annotations&no_annotations", []string{"00:10"}, []string{"deploy &lt;1&gt;", "outage"})
 	f("&tz=Asia/Kathmandu", []string{"05:50", "06:00"}, []string{"00:10"})
 	f("&tz=Nowhere", []string{"00:10"}, nil)
-	if a := b.Get("/q?start=2013/01/01-05:45:00&end=2013/01/01-06:45:00&tz=Asia/Kathmandu&m=sum:m&json"); !strings.Contains(a.Body, `"plotted":2`) {
+	if a := b.Get("/q?start=2013/01/01-05:45:00&end=2013/01/01-06:45:00&tz=Asia/Kathmandu" +
+		"&m=sum:m&json"); !strings.Contains(a.Body, `"plotted":2`) {
 		t.Errorf("dates in a zone: %d %s", a.Status, a.Body)
 	}
 }

@@ -59,7 +59,9 @@ func (h *hesitant) Increment(ctx context.Context, table string, cell store.CellK
 	return h.atomic(h.Store).Increment(ctx, table, cell, delta)
 }
 
-func (h *hesitant) CompareAndPut(ctx context.Context, table string, cell store.CellKey, expected, value []byte) (bool, error) {
+func (h *hesitant) CompareAndPut(
+	ctx context.Context, table string, cell store.CellKey, expected, value []byte,
+) (bool, error) {
 	return h.atomic(h.Store).CompareAndPut(ctx, table, cell, expected, value)
 }
 
@@ -76,7 +78,9 @@ func (a *hesitantAtomic) Increment(ctx context.Context, table string, cell store
 	return a.Atomic.Increment(ctx, table, cell, delta)
 }
 
-func (a *hesitantAtomic) CompareAndPut(ctx context.Context, table string, cell store.CellKey, expected, value []byte) (bool, error) {
+func (a *hesitantAtomic) CompareAndPut(
+	ctx context.Context, table string, cell store.CellKey, expected, value []byte,
+) (bool, error) {
 	a.h.pause()
 	defer a.h.pause()
 	return a.Atomic.CompareAndPut(ctx, table, cell, expected, value)
@@ -96,7 +100,9 @@ type hesitantStaged struct {
 	inner store.Staged
 }
 
-func (s *hesitantStaged) PutAbsent(ctx context.Context, table string, cells []store.CellKey, values [][]byte) ([]bool, error) {
+func (s *hesitantStaged) PutAbsent(
+	ctx context.Context, table string, cells []store.CellKey, values [][]byte,
+) ([]bool, error) {
 	return store.PutEachAbsent(ctx, s.hesitantAtomic, table, cells, values)
 }
 

@@ -31,7 +31,10 @@ func TestAudit_body(t *testing.T) {
 		{"POST", "/api/tree", `{"name":"t"}`},
 		{"POST", "/api/tree/rule", `{"treeId":1,"type":"METRIC"}`},
 		{"DELETE", "/api/tree", `{"treeId":1}`},
-		{"POST", "/api/query", `{"start":1356998400,"end":1356998401,"queries":[{"metric":"m","aggregator":"sum"}],"delete":true}`},
+		{
+			"POST", "/api/query",
+			`{"start":1356998400,"end":1356998401,"queries":[{"metric":"m","aggregator":"sum"}],"delete":true}`,
+		},
 		{"POST", "/api/tools/uid", `{"command":"fsck"}`},
 		{"POST", "/api/tools/fsck", `{"full":true}`},
 		{"POST", "/api/tools/delete", `{"kind":"metrics","name":"o"}`},
@@ -56,7 +59,8 @@ func TestAudit_body(t *testing.T) {
 				t.Errorf("%s %s: %d %s", k.method, k.path, a.Status, a.Body)
 			}
 			for _, line := range b.AuditLines(id, admin...) {
-				want := fmt.Sprintf(" method=%s path=%s parameters= body=%s token=line 3 client=127.0.0.1:", k.method, k.path, k.body)
+				want := fmt.Sprintf(" method=%s path=%s parameters= body=%s token=line 3 client=127.0.0.1:",
+					k.method, k.path, k.body)
 				if !strings.Contains(line, want) {
 					t.Errorf("%s: got the line %s, want%s", encoding, line, want)
 				}
@@ -88,7 +92,8 @@ func TestAudit_bounds(t *testing.T) {
 	long := `{"name":"` + strings.Repeat("ä", 400) + `","metric":"m"}`
 	b.Post("/api/uid/rename", long, append(admin, "X-Request-Id", "long")...)
 	work := `{"command":"fsck"` + strings.Repeat(" ", 1000) + `}`
-	if a := b.Post("/api/tools/uid", work, append(admin, "X-Request-Id", "spaces")...); a.Status != http.StatusOK || !strings.Contains(a.Body, "#end ") {
+	if a := b.Post("/api/tools/uid", work, append(admin, "X-Request-Id", "spaces")...); a.Status != http.StatusOK ||
+		!strings.Contains(a.Body, "#end ") {
 		t.Errorf("a body that is longer than its beginning in the log: %d %s", a.Status, a.Body)
 	}
 	token := strings.Repeat("x", 290) + gatewaytest.AdminToken // the bound parts it
@@ -106,7 +111,8 @@ func TestAudit_bounds(t *testing.T) {
 	}
 
 	before := strings.Count(b.Get("/logs", admin...).Body, "an administrative request")
-	if a := b.Post("/api/annotation", `{"startTime":1356998400,"description":"x"}`, admin...); a.Status != http.StatusOK {
+	if a := b.Post("/api/annotation",
+		`{"startTime":1356998400,"description":"x"}`, admin...); a.Status != http.StatusOK {
 		t.Fatalf("got %d %s", a.Status, a.Body)
 	}
 	b.Post("/api/annotation/bulk", `[{"startTime":1356998401}]`, admin...)
@@ -133,7 +139,10 @@ func TestSlowQuery_extras(t *testing.T) {
 			t.Fatalf("%s: %d %s", path, a.Status, a.Body)
 		}
 		line := b.LogLine("request=" + id)
-		for _, want := range []string{"a query was slow took=", "status=200", "client=127.0.0.1", `"metric":"m"`, "rows=", "plan=scan tsdb metric 000001 rows ["} {
+		for _, want := range []string{
+			"a query was slow took=", "status=200", "client=127.0.0.1", `"metric":"m"`, "rows=",
+			"plan=scan tsdb metric 000001 rows [",
+		} {
 			if !strings.Contains(line, want) {
 				t.Errorf("%s: no %q in the line %s", path, want, line)
 			}
@@ -146,7 +155,9 @@ func TestAudit_refusedTool(t *testing.T) {
 	b := open(t, func(c *gateway.Config) { c.TokenFile = gatewaytest.TokenFile(t) })
 	admin := []string{"Authorization", "Bearer " + gatewaytest.AdminToken}
 	b.Post("/api/tools/delete", "", append(admin, "X-Request-Id", "refused")...)
-	if lines := b.AuditLines("refused", admin...); len(lines) != 2 || !strings.Contains(lines[1], " method=POST path=/api/tools/delete ") || !strings.HasSuffix(lines[1], " outcome=400\n") {
+	if lines := b.AuditLines("refused", admin...); len(lines) != 2 ||
+		!strings.Contains(lines[1], " method=POST path=/api/tools/delete ") ||
+		!strings.HasSuffix(lines[1], " outcome=400\n") {
 		t.Errorf("got %q, want the outcome 400", lines)
 	}
 }

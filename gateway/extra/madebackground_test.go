@@ -22,7 +22,8 @@ func TestMade_background(t *testing.T) {
 		with.Extras = everything()
 		gateway.SettingsOf[rollups.Settings](&with).RollupRate, with.Mode = "1000000", mode
 		other := serve(t, &with, st)
-		const query, whole = "start=1356998400&end=1357171199&m=sum:1h-sum:m", "table r1h from 2013-01-01 00:00:00 to 2013-01-03 00:00:00 UTC"
+		const query = "start=1356998400&end=1357171199&m=sum:1h-sum:m"
+		const whole = "table r1h from 2013-01-01 00:00:00 to 2013-01-03 00:00:00 UTC"
 		if mode == "ro" {
 			if got := explained(other, query); strings.Contains(got, "table r1h") {
 				t.Errorf("mode ro: explain says %q", got)
@@ -31,7 +32,8 @@ func TestMade_background(t *testing.T) {
 			eventually(t, "rollups are read", func() bool { return strings.Contains(explained(other, query), whole) })
 			sameAsRaw(other, query, "sum:1h-sum:m")
 		}
-		if got := strings.Contains(other.Get("/metrics").Body, "downpour_rollup_made_points_total"); got != (mode == "rw") {
+		if got := strings.Contains(other.Get("/metrics").Body,
+			"downpour_rollup_made_points_total"); got != (mode == "rw") {
 			t.Errorf("mode %s: metrics of the work: %v", mode, got)
 		}
 		if err := other.Gateway.Close(); err != nil {
@@ -42,10 +44,14 @@ func TestMade_background(t *testing.T) {
 
 // The rate is off or a number of points a second.
 func TestMade_rate(t *testing.T) {
-	for rate, want := range map[string]string{"": "", "off": "", "1": "", "100000": "", "0": "got \"0\"", "-1": "got \"-1\"", "1.5": "got \"1.5\"", "fast": "got \"fast\", want off or raw points a second"} {
+	for rate, want := range map[string]string{
+		"": "", "off": "", "1": "", "100000": "", "0": "got \"0\"", "-1": "got \"-1\"", "1.5": "got \"1.5\"",
+		"fast": "got \"fast\", want off or raw points a second",
+	} {
 		cfg := config(0)
 		gateway.SettingsOf[rollups.Settings](cfg).RollupRate = rate
-		if err := cfg.Validate(); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), "DOWNPOUR_ROLLUP_RATE: "+want) {
+		err := cfg.Validate()
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), "DOWNPOUR_ROLLUP_RATE: "+want) {
 			t.Errorf("%q: %v, want %q", rate, err, want)
 		}
 	}
@@ -60,7 +66,8 @@ func TestMade_margin(t *testing.T) {
 		`{"args":["2013/01/01","2013/01/03","m"],"margin":"-1s"}`: `margin: got \"-1s\", want 0 or more`,
 		`{"args":["2013/01/01","2013/01/03","m"],"margin":"x"}`:   `margin: got \"x\", want 0 or more`,
 	} {
-		if a := b.Post("/api/tools/rollup", body); (a.Status == http.StatusOK) != strings.Contains(want, "made") || !strings.Contains(a.Body, want) {
+		a := b.Post("/api/tools/rollup", body)
+		if (a.Status == http.StatusOK) != strings.Contains(want, "made") || !strings.Contains(a.Body, want) {
 			t.Errorf("%s: %d %s, want %s", body, a.Status, a.Body, want)
 		}
 	}

@@ -28,7 +28,9 @@ var racesFlag = flag.Int("races", 100, "how many races of puts with changes of n
 // -races 2000 runs more races.
 func TestNames_races(t *testing.T) {
 	seed := seedtest.Of(t)
-	for name, open := range map[string]func(*testing.T, uint64) *bench{"embedded": hesitantEmbedded, "HBase": hesitantHBase} {
+	for name, open := range map[string]func(*testing.T, uint64) *bench{
+		"embedded": hesitantEmbedded, "HBase": hesitantHBase,
+	} {
 		t.Run(name, func(t *testing.T) {
 			b := open(t, seed)
 			counts := map[string]int{}
@@ -141,9 +143,11 @@ func (r *race) change() string {
 	var a answer
 	var err error
 	if r.renamed == "" {
-		a, err = r.Try(r.Context(), http.MethodPost, "/api/tools/delete", strings.NewReader(fmt.Sprintf(`{"kind":%q,"name":%q}`, kind[1], r.names[r.changed])))
+		a, err = r.Try(r.Context(), http.MethodPost, "/api/tools/delete",
+			strings.NewReader(fmt.Sprintf(`{"kind":%q,"name":%q}`, kind[1], r.names[r.changed])))
 	} else {
-		a, err = r.Try(r.Context(), http.MethodPost, "/api/uid/rename", strings.NewReader(fmt.Sprintf(`{%q:%q,"name":%q}`, kind[0], r.names[r.changed], r.renamed)))
+		a, err = r.Try(r.Context(), http.MethodPost, "/api/uid/rename",
+			strings.NewReader(fmt.Sprintf(`{%q:%q,"name":%q}`, kind[0], r.names[r.changed], r.renamed)))
 	}
 	what := "rename"
 	if r.renamed == "" {
@@ -165,7 +169,8 @@ func (r *race) clear() {
 	if len(r.acked) == 0 {
 		return
 	}
-	a := r.Do(http.MethodDelete, "/api/query?start=1356990000&end=1357100000&m="+url.QueryEscape("none:"+r.names[0]), nil)
+	a := r.Do(http.MethodDelete,
+		"/api/query?start=1356990000&end=1357100000&m="+url.QueryEscape("none:"+r.names[0]), nil)
 	if a.Status != 200 {
 		r.Errorf("delete: %d %s", a.Status, a.Body)
 	}
@@ -201,7 +206,8 @@ func (r *race) json(n int) (body string, first, count int, late bool) {
 	first, late = r.take(n)
 	points := make([]string, n)
 	for i := range points {
-		points[i] = fmt.Sprintf(`{"metric":%q,"timestamp":%d,"value":%d,"tags":{%q:%q}}`, r.names[0], raceStart+first+i, first+i, r.names[1], r.names[2])
+		points[i] = fmt.Sprintf(`{"metric":%q,"timestamp":%d,"value":%d,"tags":{%q:%q}}`,
+			r.names[0], raceStart+first+i, first+i, r.names[1], r.names[2])
 	}
 	return "[" + strings.Join(points, ",") + "]", first, n, late
 }
@@ -277,7 +283,8 @@ func (r *race) check() {
 		if places == asPut || !late && places == spelledSeries(after) {
 			continue
 		}
-		r.Errorf("point %d of %d, change %s to %q, answered before %t: found at %q, want %s", i, len(r.acked), r.names[r.changed], r.renamed, late, places, asPut)
+		r.Errorf("point %d of %d, change %s to %q, answered before %t: found at %q, want %s",
+			i, len(r.acked), r.names[r.changed], r.renamed, late, places, asPut)
 	}
 }
 

@@ -55,8 +55,11 @@ func TestDelete_waitsForPuts(t *testing.T) {
 		"a bundle": func(b *bench) string { return b.Post("/api/put", raceBody(600)).Body },
 	}
 	for where, open := range map[string]func(*testing.T) (*gateway.Config, gateway.Store){
-		"embedded": func(t *testing.T) (*gateway.Config, gateway.Store) { cfg := config(0); return cfg, memoryStore(t, cfg) },
-		"HBase":    gatewaytest.FakeHBase,
+		"embedded": func(t *testing.T) (*gateway.Config, gateway.Store) {
+			cfg := config(0)
+			return cfg, memoryStore(t, cfg)
+		},
+		"HBase": gatewaytest.FakeHBase,
 	} {
 		for kind, name := range map[string]string{"metrics": "m", "tagk": "k", "tagv": "v"} {
 			for door, put := range doors {
@@ -76,7 +79,8 @@ func TestDelete_waitsForPuts(t *testing.T) {
 					a := b.Post("/api/tools/delete", fmt.Sprintf(`{"kind":%q,"name":%q}`, kind, name))
 					work.Wait()
 					b.Refused(a, 409, "has data")
-					if a := b.Get("/api/query?start=1356998400&end=1356998401&m=none:m"); !strings.Contains(a.Body, `"tags":{"k":"v"}`) || !strings.Contains(a.Body, `"1356998400":`) {
+					a = b.Get("/api/query?start=1356998400&end=1356998401&m=none:m")
+					if !strings.Contains(a.Body, `"tags":{"k":"v"}`) || !strings.Contains(a.Body, `"1356998400":`) {
 						t.Errorf("got %d %s, want the points under their names", a.Status, a.Body)
 					}
 				})

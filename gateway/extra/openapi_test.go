@@ -218,7 +218,10 @@ func scopeName(route, method string) string {
 // recordedSteps are all requests of the recordings that have the form of a session.
 func recordedSteps(t *testing.T) map[string][]conformance.Query {
 	all := map[string][]conformance.Query{}
-	for _, name := range []string{"api", "exp", "gexp_seed11", "histogram_seed31", "q_seed51", "rollup_seed21", "rollup_seed23", "tree_seed41"} {
+	for _, name := range []string{
+		"api", "exp", "gexp_seed11", "histogram_seed31", "q_seed51", "rollup_seed21", "rollup_seed23",
+		"tree_seed41",
+	} {
 		var r struct{ Steps, Queries []conformance.Query }
 		gatewaytest.Decode(t, name, &r)
 		all[name] = append(r.Steps, r.Queries...)
@@ -230,7 +233,13 @@ func recordedSteps(t *testing.T) map[string][]conformance.Query {
 		var r conformance.Data
 		gatewaytest.Decode(t, name, &r)
 		for _, q := range r.Queries {
-			all[name] = append(all[name], conformance.Query{Method: http.MethodPost, Path: q.Path, Body: string(q.Request), Status: q.Status, Response: q.Response})
+			all[name] = append(all[name], conformance.Query{
+				Method:   http.MethodPost,
+				Path:     q.Path,
+				Body:     string(q.Request),
+				Status:   q.Status,
+				Response: q.Response,
+			})
 		}
 	}
 	return all
@@ -261,7 +270,8 @@ func TestOpenAPI_recorded(t *testing.T) {
 		for i, s := range steps {
 			u, err := url.Parse(s.Path)
 			// The last is the refusal of another site's page, which has the status 200.
-			if s.Path == "" || err != nil || s.Status == 200 && strings.Contains(string(s.Response), "CORS domain not allowed") {
+			if s.Path == "" || err != nil ||
+				s.Status == 200 && strings.Contains(string(s.Response), "CORS domain not allowed") {
 				continue
 			}
 			path, o, ok := d.find(s.Method, u.Path)
@@ -277,7 +287,8 @@ func TestOpenAPI_recorded(t *testing.T) {
 			}
 			answers++
 			kind, body := recordedBody(s)
-			if what := d.checkAnswer(path, o, s.Status, kind, body); what != "" && s.Status != http.StatusMethodNotAllowed {
+			if what := d.checkAnswer(path, o, s.Status, kind, body); what != "" &&
+				s.Status != http.StatusMethodNotAllowed {
 				fault(i, s, what)
 			}
 		}
@@ -307,7 +318,9 @@ func recordedBody(s conformance.Query) (kind string, body []byte) {
 func (d *described) checkRequest(path string, o openapi.Operation, parameters url.Values, body string) string {
 	d.Helper()
 	for name := range parameters {
-		if !slices.ContainsFunc(o.Parameters, func(p openapi.Parameter) bool { return d.doc.Parameter(p).Name == name }) {
+		if !slices.ContainsFunc(o.Parameters, func(p openapi.Parameter) bool {
+			return d.doc.Parameter(p).Name == name
+		}) {
 			return fmt.Sprintf("the parameter %s is not described", name)
 		}
 	}
@@ -325,7 +338,8 @@ func (d *described) checkRequest(path string, o openapi.Operation, parameters ur
 		return ""
 	}
 	withoutUnknown(value)
-	if err := d.schema("paths", path, o.Method, "requestBody", "content", "application/json", "schema").Validate(value); err != nil {
+	if err := d.schema("paths", path, o.Method, "requestBody", "content", "application/json", "schema").
+		Validate(value); err != nil {
 		return err.Error()
 	}
 	return ""
@@ -364,25 +378,31 @@ func TestOpenAPI_answers(t *testing.T) {
 			return
 		}
 		a := b.Do(method, u.String(), strings.NewReader(body), header...)
-		if what := d.checkAnswer(described, o, a.Status, a.Header.Get("Content-Type"), []byte(a.Body)); what != "" || a.Status == http.StatusMethodNotAllowed {
+		what := d.checkAnswer(described, o, a.Status, a.Header.Get("Content-Type"), []byte(a.Body))
+		if what != "" || a.Status == http.StatusMethodNotAllowed {
 			t.Errorf("%s %s: %d %s", method, path, a.Status, what)
 		}
 	}
 
 	document := `{"form":1,"title":"t","panels":[]}`
 	check("PUT", "api/dashboards/web", document, "If-None-Match", "*")
-	for _, path := range []string{"api/dashboards", "api/dashboards/web", "api/dashboards/web/versions", "api/dashboards/nope", "api/search/values?tagk=host",
-		"api/search/lookup?m=m", "api/suggest?type=metrics", "api/ops", "api/stats", "api/stats/query", "api/stats/jvm", "api/stats/threads", "api/config",
-		"stats", "stats?json", "logs", "logs?json", "metrics", "api/query/last?timeseries=m&back_scan=10", "api/uid/uidmeta?uid=000001&type=metric",
+	for _, path := range []string{"api/dashboards", "api/dashboards/web", "api/dashboards/web/versions",
+		"api/dashboards/nope", "api/search/values?tagk=host", "api/search/lookup?m=m", "api/suggest?type=metrics",
+		"api/ops", "api/stats", "api/stats/query", "api/stats/jvm", "api/stats/threads", "api/config", "stats",
+		"stats?json", "logs", "logs?json", "metrics", "api/query/last?timeseries=m&back_scan=10",
+		"api/uid/uidmeta?uid=000001&type=metric",
 		"api/query?start=1356998400&end=1357002000&m=sum:m&show_summary&show_stats&show_query&show_tsuids&trace=true",
-		"api/query?start=1356998400&end=1357002000&m=sum:m&explain=true", "api/query?start=1356998400&end=1357002000&m=sum:m&arrays=true",
-		"q?start=1356998400&end=1357002000&m=sum:m&json", "q?start=1356998400&end=1357002000&m=sum:m&png", "q?start=1356998400&end=1357002000&m=sum:m&svg",
-		"q?start=1356998400&end=1357002000&m=sum:m&ascii", "q?start=1356998400&end=1357002000&m=sum:nope&json", "docs", "docs/api", "docs/openapi.json"} {
+		"api/query?start=1356998400&end=1357002000&m=sum:m&explain=true",
+		"api/query?start=1356998400&end=1357002000&m=sum:m&arrays=true",
+		"q?start=1356998400&end=1357002000&m=sum:m&json", "q?start=1356998400&end=1357002000&m=sum:m&png",
+		"q?start=1356998400&end=1357002000&m=sum:m&svg", "q?start=1356998400&end=1357002000&m=sum:m&ascii",
+		"q?start=1356998400&end=1357002000&m=sum:nope&json", "docs", "docs/api", "docs/openapi.json"} {
 		check("GET", path, "")
 	}
 	check("POST", "api/put?details", `[{"metric":"m","timestamp":1,"value":"x","tags":{"host":"a"}}]`)
 	for _, k := range knocks(t) {
-		if _, _, ok := d.find(k.method, k.path[:strings.IndexByte(k.path+"?", '?')]); ok && k.route != "api/ws" && k.verb == k.method {
+		if _, _, ok := d.find(k.method, k.path[:strings.IndexByte(k.path+"?", '?')]); ok && k.route != "api/ws" &&
+			k.verb == k.method {
 			check(k.method, k.path, k.body)
 		}
 	}

@@ -42,24 +42,31 @@ func hanging(b *bench, path string, header ...string) (<-chan answer, opsroutes.
 		got <- a
 	}()
 	var all []opsroutes.Running
-	eventually(b.T, "the query is listed", func() bool { all = report(b, header...).Queries.Running; return len(all) == 1 })
+	eventually(b.T, "the query is listed", func() bool {
+		all = report(b, header...).Queries.Running
+		return len(all) == 1
+	})
 	return got, all[0]
 }
 
 // A running query is listed with who asked it and what it has cost, and an operator can end it: its
 // client is told by whom, and it is not at fault. Of routes that answer in other forms, too.
 func TestOps_ending(t *testing.T) {
-	tokens := gatewaytest.WriteTokens(t, "admin operator-0123456789 alice\nread reader-0123456789 bob\nwrite writer-0123456789\n")
+	tokens := gatewaytest.WriteTokens(t,
+		"admin operator-0123456789 alice\nread reader-0123456789 bob\nwrite writer-0123456789\n")
 	b := open(t, func(c *gateway.Config) { c.TokenFile = tokens })
-	admin, reader := []string{"Authorization", "Bearer operator-0123456789"}, []string{"Authorization", "Bearer reader-0123456789"}
-	if a := b.Post("/api/put", `{"metric":"m","timestamp":1356998400,"value":1,"tags":{"host":"a"}}`, "Authorization", "Bearer writer-0123456789"); a.Status != http.StatusNoContent {
+	admin := []string{"Authorization", "Bearer operator-0123456789"}
+	reader := []string{"Authorization", "Bearer reader-0123456789"}
+	if a := b.Post("/api/put", `{"metric":"m","timestamp":1356998400,"value":1,"tags":{"host":"a"}}`,
+		"Authorization", "Bearer writer-0123456789"); a.Status != http.StatusNoContent {
 		t.Fatalf("put: %d %s", a.Status, a.Body)
 	}
 	b.Refused(b.Get("/api/ops", reader...), http.StatusForbidden, "Forbidden")
+	const inJSON, expression = `"message":"The query was ended by alice"`, "&exp=scale(sum:m,2)"
 	for path, want := range map[string]string{
-		gatewaytest.PastQuery:                                                `"message":"The query was ended by alice"`,
-		"/q?start=1356998400&end=1357002000&m=sum:m&json":                    "The query was ended by alice",
-		"/api/query/gexp?start=1356998400&end=1357002000&exp=scale(sum:m,2)": `"message":"The query was ended by alice"`,
+		gatewaytest.PastQuery:                                          inJSON,
+		"/q?start=1356998400&end=1357002000&m=sum:m&json":              "The query was ended by alice",
+		"/api/query/gexp?start=1356998400&end=1357002000" + expression: inJSON,
 	} {
 		b.Store.Set(faultstore.Rule{Op: faultstore.Next, Table: "tsdb", Delay: time.Hour})
 		got := make(chan answer, 1)
@@ -69,20 +76,28 @@ func TestOps_ending(t *testing.T) {
 			got <- a
 		}()
 		var all []opsroutes.Running
-		eventually(t, "the query is listed", func() bool { all = report(b, admin...).Queries.Running; return len(all) == 1 })
+		eventually(t, "the query is listed", func() bool {
+			all = report(b, admin...).Queries.Running
+			return len(all) == 1
+		})
 		q := all[0]
-		if q.Token != "bob" || !strings.HasPrefix(q.Client, "127.0.0.1:") || !strings.Contains(q.Query, `"metric":"m"`) || !strings.HasPrefix(path, q.Route) || q.EndedBy != "" || q.Start == 0 {
+		if q.Token != "bob" || !strings.HasPrefix(q.Client, "127.0.0.1:") ||
+			!strings.Contains(q.Query, `"metric":"m"`) || !strings.HasPrefix(path, q.Route) || q.EndedBy != "" ||
+			q.Start == 0 {
 			t.Errorf("%s: listed as %+v", path, q)
 		}
 		b.Refused(b.Do("DELETE", "/api/ops/queries/"+q.ID, nil, reader...), http.StatusForbidden, "Forbidden")
-		if a := b.Do("DELETE", "/api/ops/queries/"+strings.ToUpper(q.ID), nil, append(admin, "X-Request-Id", "ending")...); a.Status != http.StatusOK || a.Body != `{"id":"`+q.ID+`","state":"ending"}` {
+		if a := b.Do("DELETE", "/api/ops/queries/"+strings.ToUpper(q.ID), nil,
+			append(admin, "X-Request-Id", "ending")...); a.Status != http.StatusOK ||
+			a.Body != `{"id":"`+q.ID+`","state":"ending"}` {
 			t.Errorf("%s: ended with %d %s", path, a.Status, a.Body)
 		}
 		if a := <-got; a.Status != http.StatusConflict || !strings.Contains(a.Body, want) {
 			t.Errorf("%s: got %d %s, %v; want 409 and %s", path, a.Status, a.Body, a.Err, want)
 		}
 		eventually(t, "the query is gone", func() bool { return len(report(b, admin...).Queries.Running) == 0 })
-		b.Refused(b.Do("DELETE", "/api/ops/queries/"+q.ID, nil, admin...), http.StatusGone, "is over: it has been answered, or was ended before")
+		b.Refused(b.Do("DELETE", "/api/ops/queries/"+q.ID, nil, admin...), http.StatusGone,
+			"is over: it has been answered, or was ended before")
 		b.LogLine(`an administrative request method=DELETE path=/api/ops/queries/`, admin...)
 	}
 	b.Store.Set()
@@ -93,7 +108,8 @@ func TestOps_ending(t *testing.T) {
 
 	instance, _, _ := strings.Cut(endedID(b, admin...), "-")
 	for _, id := range []string{"x", "x-1", instance + "-999", instance + "-0", instance + "-", instance + "--1"} {
-		b.Refused(b.Do("DELETE", "/api/ops/queries/"+id, nil, admin...), http.StatusNotFound, "This gateway has no query "+id)
+		b.Refused(b.Do("DELETE", "/api/ops/queries/"+id, nil, admin...), http.StatusNotFound,
+			"This gateway has no query "+id)
 	}
 	for _, path := range []string{"/api/ops/queries/", "/api/ops/x", "/api/ops/queries/a/b"} {
 		b.Refused(b.Do("DELETE", path, nil, admin...), http.StatusNotFound, "Endpoint not found")
@@ -154,14 +170,16 @@ func TestOps_endingOneOfEqual(t *testing.T) {
 func TestOps_report(t *testing.T) {
 	b := open(t, func(c *gateway.Config) { c.ResultCache = "16MiB" })
 	b.Put("m 1356998400 1 host=a", "m 1356998401 2 host=b")
-	if a := b.Post("/api/put?details", `[{"metric":"m","timestamp":1356998402,"value":3,"tags":{"host":"a"}},{"metric":"m","timestamp":1356998402,"value":"x","tags":{"host":"a"}}]`); a.Status != http.StatusBadRequest {
+	if a := b.Post("/api/put?details", `[{"metric":"m","timestamp":1356998402,"value":3,"tags":{"host":"a"}},`+
+		`{"metric":"m","timestamp":1356998402,"value":"x","tags":{"host":"a"}}]`); a.Status != http.StatusBadRequest {
 		t.Fatalf("%d %s", a.Status, a.Body)
 	}
 	b.Get(gatewaytest.PastQuery)
 	b.Get(strings.Replace(gatewaytest.PastQuery, "sum:m", "sum:unknown", 1))
 
 	r := report(b)
-	if len(r.Queries.Slowest) != 2 || len(r.Queries.Heaviest) != 2 || r.Queries.Heaviest[0].Points != 3 || r.Queries.Heaviest[0].Status != 200 || r.Queries.Heaviest[1].Status != 400 ||
+	if len(r.Queries.Slowest) != 2 || len(r.Queries.Heaviest) != 2 || r.Queries.Heaviest[0].Points != 3 ||
+		r.Queries.Heaviest[0].Status != 200 || r.Queries.Heaviest[1].Status != 400 ||
 		!strings.Contains(r.Queries.Heaviest[1].Failure, "No such name") {
 		t.Errorf("queries: %+v", r.Queries)
 	}
@@ -169,7 +187,8 @@ func TestOps_report(t *testing.T) {
 	fmt.Fprint(c, "put nosuch.metric 1356998400 1\nstats\n")
 	for line := range strings.Lines(c.Rest()) {
 		for _, word := range strings.Fields(line)[1:] {
-			if strings.HasPrefix(line, "downpour.") && strings.Count(word, "=") != 1 && strings.ContainsAny(word, "abcdefghijklmnopqrstuvwxyz") {
+			if strings.HasPrefix(line, "downpour.") && strings.Count(word, "=") != 1 &&
+				strings.ContainsAny(word, "abcdefghijklmnopqrstuvwxyz") {
 				t.Errorf("the tag %q of the line %q of stats is none", word, line)
 			}
 		}
@@ -188,13 +207,15 @@ func TestOps_report(t *testing.T) {
 		p := report(b).Puts
 		return sum(p.Telnet) == 2 && sum(p.HTTP) == 1 && sum(p.Refused) == 2
 	})
-	if len(r.UIDs) != 3 || r.UIDs[0].Kind != "metrics" || r.UIDs[0].Used != 1 || r.UIDs[2].Used != 2 || r.UIDs[0].Most != 1<<24-1 {
+	if len(r.UIDs) != 3 || r.UIDs[0].Kind != "metrics" || r.UIDs[0].Used != 1 || r.UIDs[2].Used != 2 ||
+		r.UIDs[0].Most != 1<<24-1 {
 		t.Errorf("UIDs: %+v, %s", r.UIDs, r.UIDsFailed)
 	}
 	if l := r.Places.List; len(l) != 1 || l[0].Address != "in-process" || l[0].Parts == 0 || l[0].Bytes == 0 {
 		t.Errorf("places: %+v", l)
 	}
-	if r.Memory.Limit == 0 || len(r.Memory.Held) != 4 || r.Memory.Held[0].Bytes == 0 || r.ResultCache.Limit == 0 || r.ResultCache.New == 0 {
+	if r.Memory.Limit == 0 || len(r.Memory.Held) != 4 || r.Memory.Held[0].Bytes == 0 || r.ResultCache.Limit == 0 ||
+		r.ResultCache.New == 0 {
 		t.Errorf("memory %+v, result cache %+v", r.Memory, r.ResultCache)
 	}
 }
@@ -207,12 +228,15 @@ func TestOps_endingLive(t *testing.T) {
 	admin := []string{"Authorization", "Bearer operator-0123456789"}
 	dial := func(metric string) *websocket.Conn {
 		t.Helper()
-		c, _, err := (&websocket.Dialer{Subprotocols: []string{"downpour.v1", "bearer.operator-0123456789"}}).Dial("ws://"+b.Address()+"/api/ws", nil)
+		c, _, err := (&websocket.Dialer{Subprotocols: []string{"downpour.v1", "bearer.operator-0123456789"}}).Dial(
+			"ws://"+b.Address()+"/api/ws", nil,
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { c.Close() })
-		ask := fmt.Sprintf(`{"type":"subscribe","id":"l","query":{"start":"1h-ago","queries":[{"aggregator":"sum","metric":%q}]}}`, metric)
+		ask := fmt.Sprintf(`{"type":"subscribe","id":"l","query":{"start":"1h-ago",`+
+			`"queries":[{"aggregator":"sum","metric":%q}]}}`, metric)
 		if err := c.WriteMessage(websocket.TextMessage, []byte(ask)); err != nil {
 			t.Fatal(err)
 		}
@@ -232,7 +256,8 @@ func TestOps_endingLive(t *testing.T) {
 		}
 	}
 	for _, m := range []string{"ended", "kept"} {
-		if a := b.Post("/api/put", fmt.Sprintf(`{"metric":%q,"timestamp":%d,"value":1,"tags":{"host":"a"}}`, m, time.Now().Unix()), admin...); a.Status != http.StatusNoContent {
+		point := fmt.Sprintf(`{"metric":%q,"timestamp":%d,"value":1,"tags":{"host":"a"}}`, m, time.Now().Unix())
+		if a := b.Post("/api/put", point, admin...); a.Status != http.StatusNoContent {
 			t.Fatalf("put: %d %s", a.Status, a.Body)
 		}
 	}
@@ -246,14 +271,16 @@ func TestOps_endingLive(t *testing.T) {
 			id = q.ID
 		}
 	}
-	if a := b.Do("DELETE", "/api/ops/live/"+id, nil, admin...); a.Status != http.StatusOK || a.Body != `{"id":"`+id+`","state":"ended"}` {
+	if a := b.Do("DELETE", "/api/ops/live/"+id, nil, admin...); a.Status != http.StatusOK ||
+		a.Body != `{"id":"`+id+`","state":"ended"}` {
 		t.Fatalf("%d %s", a.Status, a.Body)
 	}
 	for _, c := range two {
 		until(c, `"error":{"code":409,"message":"The live query was ended by alice","temporary":false}`)
 	}
 	b.LogLine("an administrative request method=DELETE path=/api/ops/live/"+id+" parameters= token=alice", admin...)
-	b.Refused(b.Do("DELETE", "/api/ops/live/"+id, nil, admin...), http.StatusNotFound, "This gateway has no live query "+id)
+	b.Refused(b.Do("DELETE", "/api/ops/live/"+id, nil, admin...), http.StatusNotFound,
+		"This gateway has no live query "+id)
 	b.Refused(b.Do("DELETE", "/api/ops/live/"+id, nil), http.StatusUnauthorized, "Unauthorized")
 	b.Refused(b.Get("/api/ops/live/"+id, admin...), http.StatusMethodNotAllowed, "Method not allowed")
 	if l := report(b, admin...).Live; l.Queries != 1 || !strings.Contains(l.Listed[0].Query, `"kept"`) {
@@ -267,22 +294,31 @@ func TestOps_series(t *testing.T) {
 	t.Parallel()
 	tokens := gatewaytest.WriteTokens(t, "admin operator-0123456789 alice\nread reader-0123456789\n")
 	b := open(t, func(c *gateway.Config) { c.TokenFile = tokens })
-	admin, reader := []string{"Authorization", "Bearer operator-0123456789"}, []string{"Authorization", "Bearer reader-0123456789"}
-	for i, point := range []string{`"cpu","tags":{"host":"a"}`, `"cpu","tags":{"host":"b"}`, `"mem","tags":{"host":"a","dc":"x"}`} {
-		if a := b.Post("/api/put", fmt.Sprintf(`{"timestamp":%d,"value":1,"metric":%s}`, 1356998400+i, point), admin...); a.Status != http.StatusNoContent {
+	admin := []string{"Authorization", "Bearer operator-0123456789"}
+	reader := []string{"Authorization", "Bearer reader-0123456789"}
+	for i, point := range []string{
+		`"cpu","tags":{"host":"a"}`, `"cpu","tags":{"host":"b"}`, `"mem","tags":{"host":"a","dc":"x"}`,
+	} {
+		body := fmt.Sprintf(`{"timestamp":%d,"value":1,"metric":%s}`, 1356998400+i, point)
+		if a := b.Post("/api/put", body, admin...); a.Status != http.StatusNoContent {
 			t.Fatalf("put: %d %s", a.Status, a.Body)
 		}
 	}
-	const want = `{"series":3,"complete":true,"metrics":[{"name":"cpu","count":2},{"name":"mem","count":1}],"tagKeys":[{"name":"host","count":2},{"name":"dc","count":1}],"allMetrics":2,"allTagKeys":2}`
-	eventually(t, "the series are recorded", func() bool { return strings.HasPrefix(b.Get("/api/ops/series", admin...).Body, `{"series":3,`) })
+	const want = `{"series":3,"complete":true,"metrics":[{"name":"cpu","count":2},{"name":"mem","count":1}],` +
+		`"tagKeys":[{"name":"host","count":2},{"name":"dc","count":1}],"allMetrics":2,"allTagKeys":2}`
+	eventually(t, "the series are recorded", func() bool {
+		return strings.HasPrefix(b.Get("/api/ops/series", admin...).Body, `{"series":3,`)
+	})
 	if a := b.Get("/api/ops/series", admin...); a.Body != want {
 		t.Errorf("%d %s, want %s", a.Status, a.Body, want)
 	}
-	if a := b.Get("/api/ops/series?top=1", admin...); !strings.Contains(a.Body, `"metrics":[{"name":"cpu","count":2}],"tagKeys":[{"name":"host","count":2}],"allMetrics":2`) {
+	first := `"metrics":[{"name":"cpu","count":2}],"tagKeys":[{"name":"host","count":2}],"allMetrics":2`
+	if a := b.Get("/api/ops/series?top=1", admin...); !strings.Contains(a.Body, first) {
 		t.Errorf("the first of each: %d %s", a.Status, a.Body)
 	}
 	for _, top := range []string{"0", "-1", "x", "1001"} {
-		b.Refused(b.Get("/api/ops/series?top="+top, admin...), http.StatusBadRequest, `top: got "`+top+`", want 1 to 1000`)
+		b.Refused(b.Get("/api/ops/series?top="+top, admin...), http.StatusBadRequest,
+			`top: got "`+top+`", want 1 to 1000`)
 	}
 	b.Refused(b.Get("/api/ops/series", reader...), http.StatusForbidden, "Forbidden")
 	b.Refused(b.Do("DELETE", "/api/ops/series", nil, admin...), http.StatusMethodNotAllowed, "Method not allowed")
@@ -293,7 +329,11 @@ func TestOps_pagesAreTold(t *testing.T) {
 	tokens := gatewaytest.WriteTokens(t, "admin operator-0123456789\nread reader-0123456789\n")
 	closed, open := open(t, func(c *gateway.Config) { c.TokenFile = tokens }), open(t, nil)
 	for _, path := range []string{"/api/aggregators", "/api/dashboards", "/api/dashboards/system"} {
-		for want, a := range map[string]answer{"true": closed.Get(path, "Authorization", "Bearer operator-0123456789"), "": closed.Get(path, "Authorization", "Bearer reader-0123456789"), "true ": open.Get(path)} {
+		for want, a := range map[string]answer{
+			"true":  closed.Get(path, "Authorization", "Bearer operator-0123456789"),
+			"":      closed.Get(path, "Authorization", "Bearer reader-0123456789"),
+			"true ": open.Get(path),
+		} {
 			if got := a.Header.Get("Downpour-Operator"); got != strings.TrimSpace(want) {
 				t.Errorf("%s: Downpour-Operator %q, want %q", path, got, strings.TrimSpace(want))
 			}
@@ -308,12 +348,15 @@ func TestOps_socket(t *testing.T) {
 	tokens := gatewaytest.WriteTokens(t, "admin operator-0123456789\nread reader-0123456789\n")
 	b := open(t, func(c *gateway.Config) { c.TokenFile = tokens })
 	dial := func(token string) *websocket.Conn {
-		c, _, err := (&websocket.Dialer{Subprotocols: []string{"downpour.v1", "bearer." + token}}).Dial("ws://"+b.Address()+"/api/ws", nil)
+		c, _, err := (&websocket.Dialer{Subprotocols: []string{"downpour.v1", "bearer." + token}}).Dial(
+			"ws://"+b.Address()+"/api/ws", nil,
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { c.Close() })
-		if err := c.WriteMessage(websocket.TextMessage, []byte(`{"type":"subscribe","id":"o","ops":true}`)); err != nil {
+		if err := c.WriteMessage(websocket.TextMessage,
+			[]byte(`{"type":"subscribe","id":"o","ops":true}`)); err != nil {
 			t.Fatal(err)
 		}
 		return c
@@ -341,7 +384,8 @@ func TestOps_socket(t *testing.T) {
 	}
 	operator := dial("operator-0123456789")
 	first, second := next(operator), next(operator)
-	if first.Type != "ops" || first.ID != "o" || first.Ops == nil || first.Ops.Live.Sockets != 2 || second.Ops == nil || second.Ops.Time <= first.Ops.Time {
+	if first.Type != "ops" || first.ID != "o" || first.Ops == nil || first.Ops.Live.Sockets != 2 || second.Ops == nil ||
+		second.Ops.Time <= first.Ops.Time {
 		t.Errorf("an operator: %+v, then %+v; want two reports", first, second)
 	}
 	rewriteTokens(t, tokens, "admin another-0123456789\nread operator-0123456789\n")

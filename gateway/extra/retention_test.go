@@ -37,7 +37,8 @@ func TestRetention_wrong(t *testing.T) {
 	} {
 		cfg := config(0)
 		gateway.SettingsOf[retention.Settings](cfg).Retention = c.value
-		if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), "DOWNPOUR_RETENTION: ") || !strings.Contains(err.Error(), c.want) {
+		if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), "DOWNPOUR_RETENTION: ") ||
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%q: %v, want %q", c.value, err, c.want)
 		}
 	}
@@ -101,7 +102,8 @@ func TestRetention_background(t *testing.T) {
 				}
 				with := *cfg
 				with.Extras = everything()
-				gateway.SettingsOf[retention.Settings](&with).Retention = ofRetention(t, fmt.Sprintf("^m$ 1d\n^sign$ 1h\n^none%d$ 9d\n", c.now))
+				gateway.SettingsOf[retention.Settings](&with).Retention = ofRetention(t,
+					fmt.Sprintf("^m$ 1d\n^sign$ 1h\n^none%d$ 9d\n", c.now))
 				with.Now = func() time.Time { return time.Unix(c.now, 0) }
 				other := serve(t, &with, st)
 				eventually(t, "the rows of sign are gone", func() bool {
@@ -145,7 +147,9 @@ func TestRetention_nothing(t *testing.T) {
 		if mode == "rw" {
 			eventually(t, "the log tells of the rows that are past", logged)
 			line := other.LogLine("retention")
-			for _, want := range []string{"of table tsdb 3 rows are past and only 0 are not", "gateway retention run -yes-delete 3"} {
+			for _, want := range []string{
+				"of table tsdb 3 rows are past and only 0 are not", "gateway retention run -yes-delete 3",
+			} {
 				if !strings.Contains(line, want) {
 					t.Errorf("the log says %s, want %s", line, want)
 				}

@@ -31,7 +31,9 @@ func boardsOf(b *bench) (all boards) {
 // stored waits for the first sample.
 func firstSample(b *bench) {
 	b.Helper()
-	eventually(b.T, "the first sample", func() bool { return strings.Contains(b.Get("/api/suggest?type=metrics&q=proc.loadavg").Body, "1min") })
+	eventually(b.T, "the first sample", func() bool {
+		return strings.Contains(b.Get("/api/suggest?type=metrics&q=proc.loadavg").Body, "1min")
+	})
 }
 
 // Every query of this host's dashboard finds points of the gateway's host, and the document is one
@@ -50,7 +52,8 @@ func TestHostDashboard(t *testing.T) {
 			Queries []json.RawMessage
 		}
 	}
-	if err := json.Unmarshal([]byte(a.Body), &document); err != nil || document.Range.From != "1m-ago" || len(document.Panels) < 12 {
+	if err := json.Unmarshal([]byte(a.Body), &document); err != nil || document.Range.From != "1m-ago" ||
+		len(document.Panels) < 12 {
 		t.Errorf("range %+v, %d panels, %v; want the last minute", document.Range, len(document.Panels), err)
 	}
 	for _, p := range document.Panels {
@@ -78,15 +81,19 @@ func TestHostDashboard(t *testing.T) {
 func TestHostDashboard_saved(t *testing.T) {
 	b := open(t, func(c *gateway.Config) { gateway.SettingsOf[hostmetrics.Settings](c).SelfMetrics = "1h" })
 	builtIn := b.Get("api/dashboards/host").Body
-	if all := boardsOf(b); len(all.Dashboards) != 1 || all.Dashboards[0].Name != "host" || all.Dashboards[0].Version.Version != 0 || all.Dashboards[0].Panels < 12 {
+	if all := boardsOf(b); len(all.Dashboards) != 1 || all.Dashboards[0].Name != "host" ||
+		all.Dashboards[0].Version.Version != 0 || all.Dashboards[0].Panels < 12 {
 		t.Errorf("the list has %+v, want the built-in dashboard as version 0", all)
 	}
-	for _, path := range []string{"api/dashboards/host?version=1", "api/dashboards/host/versions", "api/dashboards/hosts"} {
+	for _, path := range []string{
+		"api/dashboards/host?version=1", "api/dashboards/host/versions", "api/dashboards/hosts",
+	} {
 		if a := b.Get(path); a.Status != 404 {
 			t.Errorf("%s: got %d %s, want 404", path, a.Status, a.Body)
 		}
 	}
-	if a := b.Do("PUT", "api/dashboards/host", strings.NewReader(oneText), "If-Match", `"0"`); a.Status != 200 || a.Header.Get("ETag") != `"1"` {
+	if a := b.Do("PUT", "api/dashboards/host", strings.NewReader(oneText), "If-Match", `"0"`); a.Status != 200 ||
+		a.Header.Get("ETag") != `"1"` {
 		t.Fatalf("got %d %s", a.Status, a.Body)
 	}
 	if a := b.Get("api/dashboards/host"); a.Body != oneText || len(boardsOf(b).Dashboards) != 1 {
@@ -187,9 +194,12 @@ func TestSelfMetrics_auto(t *testing.T) {
 // The range of the dashboard is one that is filled at least by half.
 func TestHostDashboard_range(t *testing.T) {
 	now := time.Unix(1356998400, 0)
-	for age, want := range map[time.Duration]string{0: "1m-ago", time.Minute: "1m-ago", 61 * time.Second: "2m-ago", 4 * time.Minute: "5m-ago",
-		29 * time.Minute: "30m-ago", time.Hour: "1h-ago", now.Sub(time.Time{}): "1h-ago"} {
-		if got := string(dashboard.Host("a.b-c_d/e", now.Add(-age), now)); !strings.Contains(got, `"range": {"from": "`+want+`"`) || strings.Contains(got, "@") {
+	for age, want := range map[time.Duration]string{
+		0: "1m-ago", time.Minute: "1m-ago", 61 * time.Second: "2m-ago", 4 * time.Minute: "5m-ago",
+		29 * time.Minute: "30m-ago", time.Hour: "1h-ago", now.Sub(time.Time{}): "1h-ago",
+	} {
+		got := string(dashboard.Host("a.b-c_d/e", now.Add(-age), now))
+		if !strings.Contains(got, `"range": {"from": "`+want+`"`) || strings.Contains(got, "@") {
 			t.Errorf("after %v: %.200s, want %s", age, got, want)
 		}
 	}
@@ -206,7 +216,8 @@ func TestSelfMetrics(t *testing.T) {
 		Tags map[string]string
 		DPS  map[string]json.Number
 	}
-	if err := json.Unmarshal([]byte(a.Body), &results); err != nil || len(results) != 1 || len(results[0].DPS) != 1 || results[0].Tags["host"] == "" {
+	err := json.Unmarshal([]byte(a.Body), &results)
+	if err != nil || len(results) != 1 || len(results[0].DPS) != 1 || results[0].Tags["host"] == "" {
 		t.Errorf("%s: %v", a.Body, err)
 	}
 	off := open(t, nil)

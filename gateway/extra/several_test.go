@@ -23,12 +23,17 @@ func TestSeveral_metapurge(t *testing.T) {
 	}
 	b.Put("m 1356998400 1 k=v")
 	eventually(t, "the series has meta data", described)
-	if x := a.Post("/api/tools/uid", `{"command":"metapurge"}`); x.Status != http.StatusOK || !strings.Contains(x.Body, "1 TSMeta") {
+	if x := a.Post("/api/tools/uid", `{"command":"metapurge"}`); x.Status != http.StatusOK ||
+		!strings.Contains(x.Body, "1 TSMeta") {
 		t.Fatalf("metapurge: %d %s", x.Status, x.Body)
 	}
 	if described() {
 		t.Fatal("the series has meta data after metapurge")
 	}
 	at := 1356998401
-	gatewaytest.Within(t, 2*time.Minute, "it has meta data again", func() bool { at++; b.Put(fmt.Sprintf("m %d 1 k=v", at)); return described() })
+	gatewaytest.Within(t, 2*time.Minute, "it has meta data again", func() bool {
+		at++
+		b.Put(fmt.Sprintf("m %d 1 k=v", at))
+		return described()
+	})
 }

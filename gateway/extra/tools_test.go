@@ -29,8 +29,9 @@ func TestServedTools_trees(t *testing.T) {
 
 	b = open(t, withTrees)
 	plant(b)
-	b.Store.Set(faultstore.Rule{Op: faultstore.Increment, Table: "tsdb-meta", Err: fmt.Errorf("no luck: %w", store.ErrUnavailable)},
-		faultstore.Rule{Op: faultstore.Apply, Table: "tsdb-meta", Err: fmt.Errorf("no luck: %w", store.ErrUnavailable)})
+	noLuck := fmt.Errorf("no luck: %w", store.ErrUnavailable)
+	b.Store.Set(faultstore.Rule{Op: faultstore.Increment, Table: "tsdb-meta", Err: noLuck},
+		faultstore.Rule{Op: faultstore.Apply, Table: "tsdb-meta", Err: noLuck})
 	b.Put("m 1356998400 1 host=h") // its meta data cannot be written
 	b.Refused(b.Post("api/tools/trees", "{}"), http.StatusFailedDependency, "no luck")
 	if a := b.Post("api/tools/trees", `{"purge":1}`); a.Status != 200 {
@@ -89,16 +90,23 @@ func TestServedTools_memory(t *testing.T) {
 		}
 		b.Settled()
 	}
-	b.Refused(b.Post("api/tools/fsck", `{"full":true,"threads":1000000000}`), 400, "threads: got 1000000000, want 1 to ")
+	b.Refused(b.Post("api/tools/fsck", `{"full":true,"threads":1000000000}`), 400,
+		"threads: got 1000000000, want 1 to ")
 }
 
 // A body with too many lines for the memory budget is refused, and so are a definition without a
 // tree and unknown fields; all memory is given back.
 func TestServedTools_lists(t *testing.T) {
 	b := open(t, func(c *gateway.Config) { c.Memory = "64MiB" })
-	b.Refused(b.Post("api/tools/import", strings.Repeat("#note {}\n", 100_000)), http.StatusRequestEntityTooLarge, "memory")
+	b.Refused(b.Post("api/tools/import", strings.Repeat("#note {}\n", 100_000)),
+		http.StatusRequestEntityTooLarge, "memory")
 	b.Refused(b.Post("api/tools/trees", `{"definition":true}`), http.StatusBadRequest, "without a tree")
-	for path, body := range map[string]string{"trees": `{"purg":1}`, "fsck": `{"full":true,"options":{"Fixx":true}}`, "uid": `{"command":"fsck","fixx":true}`, "delete": `{"kind":"tagk","name":"a","forced":true}`} {
+	for path, body := range map[string]string{
+		"trees":  `{"purg":1}`,
+		"fsck":   `{"full":true,"options":{"Fixx":true}}`,
+		"uid":    `{"command":"fsck","fixx":true}`,
+		"delete": `{"kind":"tagk","name":"a","forced":true}`,
+	} {
 		b.Refused(b.Post("api/tools/"+path, body), http.StatusBadRequest, "unknown field")
 	}
 	b.Settled()

@@ -117,7 +117,13 @@ func failedSeries(t *testing.T, r *treeRecording) (cells []conformance.Cell) {
 	}
 	add := func(id, tsuid, rules string) {
 		qualifier := hex.EncodeToString([]byte("tree_not_matched:"))
-		cells = append(cells, conformance.Cell{Table: "tsdb-tree", Row: "000" + id + "02", Family: "t", Qualifier: qualifier + tsuid, Value: hex.EncodeToString([]byte(rules))})
+		cells = append(cells, conformance.Cell{
+			Table:     "tsdb-tree",
+			Row:       "000" + id + "02",
+			Family:    "t",
+			Qualifier: qualifier + tsuid,
+			Value:     hex.EncodeToString([]byte(rules)),
+		})
 	}
 	for _, s := range r.Steps {
 		if !strings.HasPrefix(s.Path, "/api/put") {
@@ -188,7 +194,8 @@ func checkTreeStep(t *testing.T, b *bench, s treeStep, failed []conformance.Cell
 			return rule, err
 		}
 	}
-	report, err := compare.Comparer{Permits: permits}.Answers(compare.Answer{Status: want.Status, Body: want.Body}, compare.Answer{Status: status, Body: body})
+	report, err := compare.Comparer{Permits: permits}.Answers(compare.Answer{Status: want.Status, Body: want.Body},
+		compare.Answer{Status: status, Body: body})
 	if err == nil && !report.Equal() {
 		err = fmt.Errorf("%s", report)
 	}
@@ -213,8 +220,10 @@ func expectTreeStep(s treeStep, failed []conformance.Cell) (want gatewaytest.Exp
 		}
 	}
 	for _, id := range []string{"2", "3"} {
-		if s.Path+s.Body == "/api/tree/notmatched?treeid="+id || s.Path+s.Body == `/api/tree/notmatched{"treeId": `+id+"}" {
-			return gatewaytest.Expected{Status: s.Status, Body: failedAnswer(id, failed)}, "series that are left out are reported"
+		if s.Path+s.Body == "/api/tree/notmatched?treeid="+id ||
+			s.Path+s.Body == `/api/tree/notmatched{"treeId": `+id+"}" {
+			return gatewaytest.Expected{Status: s.Status, Body: failedAnswer(id, failed)},
+				"series that are left out are reported"
 		}
 	}
 	return gatewaytest.Expected{Status: s.Status, Body: s.Response}, ""
@@ -227,7 +236,8 @@ func failedAnswer(id string, failed []conformance.Cell) json.RawMessage {
 	for _, c := range failed {
 		if c.Row == "000"+id+"02" {
 			rules, _ := hex.DecodeString(c.Value)
-			out[strings.ToUpper(strings.TrimPrefix(c.Qualifier, hex.EncodeToString([]byte("tree_not_matched:"))))] = string(rules)
+			out[strings.ToUpper(strings.TrimPrefix(c.Qualifier, hex.EncodeToString([]byte("tree_not_matched:"))))] =
+				string(rules)
 		}
 	}
 	text, _ := json.Marshal(out)
@@ -250,7 +260,9 @@ func withoutHidden(want, got []byte) (out []byte, shown bool, err error) {
 			return nil, false, err
 		}
 		has := func(all []map[string]json.RawMessage, name string, same func(a, b string) bool) bool {
-			return slices.ContainsFunc(all, func(x map[string]json.RawMessage) bool { return same(string(x["displayName"]), name) })
+			return slices.ContainsFunc(all, func(x map[string]json.RawMessage) bool {
+				return same(string(x["displayName"]), name)
+			})
 		}
 		for _, x := range ours {
 			name := string(x["displayName"])
@@ -299,7 +311,8 @@ func lastTrial(s treeStep, want, got []byte) (theirs, ours []byte, rule string, 
 			Branches []any
 			Leaves   []struct{ TSUID string }
 		}
-		if err := json.Unmarshal(g[tsuid]["branch"], &root); err != nil || root.BranchID == "" || strings.Contains(string(g[tsuid]["branch"]), last) {
+		if err := json.Unmarshal(g[tsuid]["branch"], &root); err != nil || root.BranchID == "" ||
+			strings.Contains(string(g[tsuid]["branch"]), last) {
 			return nil, nil, rule, fmt.Errorf("%s is not the branch of %s alone (%v)", g[tsuid]["branch"], tsuid, err)
 		}
 		delete(w[tsuid], "branch")
@@ -319,7 +332,12 @@ func runTreeTool(t *testing.T, b *bench, s treeStep) error {
 	}
 	settings.Gateway = strings.TrimSuffix(b.Gateway.URL(), "/")
 	var out, errs strings.Builder
-	env := &tools.Env{Settings: settings, Out: &out, Err: &errs, Open: func(bool) (tools.Store, error) { return nil, store.ErrLocked }}
+	env := &tools.Env{
+		Settings: settings,
+		Out:      &out,
+		Err:      &errs,
+		Open:     func(bool) (tools.Store, error) { return nil, store.ErrLocked },
+	}
 	i := slices.IndexFunc(tools.Commands(), func(c tools.Command) bool { return c.Name == s.Tool[0] })
 	failed := tools.Commands()[i].Run(t.Context(), env, s.Tool[1:])
 	if (failed != nil) != (s.Exit != 0) {
@@ -371,7 +389,13 @@ func checkTreeCells(t *testing.T, st store.Reader, recorded, more []conformance.
 			t.Fatal(err)
 		}
 		for _, c := range row.Cells {
-			got = append(got, conformance.Cell{Table: "tsdb-tree", Row: hex.EncodeToString(row.Key), Family: encoding.FamilyData, Qualifier: hex.EncodeToString(c.Qualifier), Value: timeless(c.Value)})
+			got = append(got, conformance.Cell{
+				Table:     "tsdb-tree",
+				Row:       hex.EncodeToString(row.Key),
+				Family:    encoding.FamilyData,
+				Qualifier: hex.EncodeToString(c.Qualifier),
+				Value:     timeless(c.Value),
+			})
 		}
 	}
 	var want []conformance.Cell

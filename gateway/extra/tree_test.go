@@ -52,7 +52,10 @@ func TestTree_hostile(t *testing.T) {
 	long := strings.Repeat("x", 2000)
 
 	// Trees.
-	for _, body := range []string{`[]`, `[1]`, `"x"`, `{"name":{"a":1}}`, `{"rules":{"0":{}},"name":"n"}`, `{"name":`, strings.Repeat("[", 100_000), "\x00"} {
+	for _, body := range []string{
+		`[]`, `[1]`, `"x"`, `{"name":{"a":1}}`, `{"rules":{"0":{}},"name":"n"}`, `{"name":`,
+		strings.Repeat("[", 100_000), "\x00",
+	} {
 		f(400, "Unable to parse the given JSON", "POST", "api/tree", body)
 	}
 	f(400, "Tree was missing the name", "POST", "api/tree", `null`)
@@ -74,18 +77,25 @@ func TestTree_hostile(t *testing.T) {
 	f(400, "Unable to parse the given JSON", "POST", "api/tree/rules", `{"treeId":1}`)
 	f(400, "Missing tree rules", "PUT", "api/tree/rules", `null`)
 	f(400, "Unrecognized rule type", "POST", "api/tree/rules", `[{"treeId":1,"type":"x"}]`)
-	f(400, "300 rules, want at most 256", "PUT", "api/tree/rules", `[`+strings.Repeat(`{"treeId":1,"type":"METRIC"},`, 299)+`{"treeId":1}]`)
+	f(400, "300 rules, want at most 256", "PUT", "api/tree/rules",
+		`[`+strings.Repeat(`{"treeId":1,"type":"METRIC"},`, 299)+`{"treeId":1}]`)
 	f(400, "it uses look-ahead", "POST", "api/tree/rule", `{"treeId":1,"level":2,"type":"METRIC","regex":"(?=a)"}`)
-	f(400, "instructions, more than 5000", "POST", "api/tree/rule", `{"treeId":1,"level":2,"type":"METRIC","regex":"`+strings.Repeat("[a-z]{1000}", 6)+`"}`)
-	f(400, "it matches an empty text", "POST", "api/tree/rule", `{"treeId":1,"level":2,"type":"METRIC","separator":"|"}`)
+	f(400, "instructions, more than 5000", "POST", "api/tree/rule",
+		`{"treeId":1,"level":2,"type":"METRIC","regex":"`+strings.Repeat("[a-z]{1000}", 6)+`"}`)
+	f(400, "it matches an empty text", "POST", "api/tree/rule",
+		`{"treeId":1,"level":2,"type":"METRIC","separator":"|"}`)
 	f(400, "Unable to parse the 'level' parameter", "GET", "api/tree/rule?treeid=1&level=x&order=0", "")
-	f(400, "Unable to parse the 'type' parameter", "GET", "api/tree/rule?treeid=1&level=0&order=0&type=x&method_override=post", "")
-	f(400, "Negative levels are not allowed", "GET", "api/tree/rule?treeid=1&level=-1&order=0&type=metric&method_override=post", "")
+	f(400, "Unable to parse the 'type' parameter", "GET",
+		"api/tree/rule?treeid=1&level=0&order=0&type=x&method_override=post", "")
+	f(400, "Negative levels are not allowed", "GET",
+		"api/tree/rule?treeid=1&level=-1&order=0&type=metric&method_override=post", "")
 	f(400, "Unable to parse the given JSON", "POST", "api/tree/rule", `{"treeId":1,"level":99999999999}`)
-	f(200, `"field":"5","regex":""`, "POST", "api/tree/rule", `{"treeId":"1","level":"7","type":"TAGK","field":5,"regex":null}`)
+	f(200, `"field":"5","regex":""`, "POST", "api/tree/rule",
+		`{"treeId":"1","level":"7","type":"TAGK","field":5,"regex":null}`)
 	f(204, "", "DELETE", "api/tree/rule", `{"treeId":1,"level":7}`)
 	f(304, "", "POST", "api/tree/rule", `{"treeId":1,"level":0,"order":0}`)
-	f(204, "", "POST", "api/tree/rules", `[{"treeId":1,"type":"TAGK","field":"host"},{"treeId":1,"level":1,"type":"METRIC"}]`)
+	f(204, "", "POST", "api/tree/rules",
+		`[{"treeId":1,"type":"TAGK","field":"host"},{"treeId":1,"level":1,"type":"METRIC"}]`)
 
 	// Branches and series.
 	f(400, "contains illegal character for hexBinary", "GET", "api/tree/branch?branch=zzzz", "")
@@ -97,8 +107,10 @@ func TestTree_hostile(t *testing.T) {
 	f(400, "UID was empty", "GET", "api/tree/test?treeid=1&tsuids=,000001", "")
 	f(400, "Missing or invalid Tree ID", "POST", "api/tree/test", `{"treeId":"1","tsuids":["00"]}`)
 	f(400, "Unable to convert the given data to a list", "POST", "api/tree/test", `{"treeId":1,"tsuids":[1]}`)
-	f(413, "More than 1000 TSUIDs", "POST", "api/tree/test", `{"treeId":1,"tsuids":[`+strings.Repeat(`"00",`, 1500)+`"00"]}`)
-	f(200, `"Unable to locate TSUID meta data"`, "POST", "api/tree/test", `{"treeId":1,"tsuids":["`+strings.Repeat("00", 5000)+`"]}`)
+	f(413, "More than 1000 TSUIDs", "POST", "api/tree/test",
+		`{"treeId":1,"tsuids":[`+strings.Repeat(`"00",`, 1500)+`"00"]}`)
+	f(200, `"Unable to locate TSUID meta data"`, "POST", "api/tree/test",
+		`{"treeId":1,"tsuids":["`+strings.Repeat("00", 5000)+`"]}`)
 	f(200, `"displayName":"m"`, "GET", "api/tree/test?treeid=1&tsuids=000001000001000001,", "")
 
 	f(200, `"displayName":"h"`, "GET", "api/tree/branch?treeid=1", "")
@@ -110,7 +122,8 @@ func TestTree_testMemory(t *testing.T) {
 	plant(b)
 	rules := make([]string, 16) // long names: a branch has the names of all levels above it
 	for i := range rules {
-		rules[i] = fmt.Sprintf(`{"treeId":1,"level":%d,"type":"METRIC","displayFormat":"%d%s"}`, i, i, strings.Repeat("{tsuid}", 27))
+		rules[i] = fmt.Sprintf(`{"treeId":1,"level":%d,"type":"METRIC","displayFormat":"%d%s"}`,
+			i, i, strings.Repeat("{tsuid}", 27))
 	}
 	if a := b.Post("api/tree/rules", "["+strings.Join(rules, ",")+"]"); a.Status/100 != 2 {
 		t.Fatalf("rules: got %d %s, want success", a.Status, a.Body)
@@ -138,11 +151,13 @@ func TestTree_puts(t *testing.T) {
 		b := open(t, func(cfg *gateway.Config) { gateway.SettingsOf[trees.Settings](cfg).TreeProcessing = on })
 		plant(b)
 		b.Put("m.a 1356998400 1 host=h")
-		if a := b.Post("api/put", `{"metric":"m.b","timestamp":1356998400,"value":1,"tags":{"host":"h"}}`); a.Status != http.StatusNoContent {
+		if a := b.Post("api/put",
+			`{"metric":"m.b","timestamp":1356998400,"value":1,"tags":{"host":"h"}}`); a.Status != http.StatusNoContent {
 			t.Fatalf("put: got %d %s, want 204", a.Status, a.Body)
 		}
 		a := b.Get("api/tree/branch?branch=000100000068")
-		if on && (a.Status != 200 || !strings.Contains(a.Body, `"m.a"`) || !strings.Contains(a.Body, `"m.b"`)) || !on && a.Status != 404 {
+		if on && (a.Status != 200 || !strings.Contains(a.Body, `"m.a"`) || !strings.Contains(a.Body, `"m.b"`)) ||
+			!on && a.Status != 404 {
 			t.Errorf("switched on %t: %d %s", on, a.Status, a.Body)
 		}
 	}
@@ -159,7 +174,11 @@ func TestTree_puts(t *testing.T) {
 
 	b = open(t, withTrees)
 	plant(b)
-	b.Store.Set(faultstore.Rule{Op: faultstore.Scan, Table: "tsdb-tree", Err: fmt.Errorf("no luck: %w", store.ErrUnavailable)})
+	b.Store.Set(faultstore.Rule{
+		Op:    faultstore.Scan,
+		Table: "tsdb-tree",
+		Err:   fmt.Errorf("no luck: %w", store.ErrUnavailable),
+	})
 	b.Put("m.a 1356998400 1 host=h")
 	b.Refused(b.Get("api/tree/branch?branch=000100000068"), http.StatusFailedDependency, "no luck")
 	b.Store.Set()
@@ -169,8 +188,15 @@ func TestTree_puts(t *testing.T) {
 
 	// Only the first scan of the tree table fails: branches and lists could be read, but are not
 	// shown, because a series that was put before is not in its tree.
-	for i, path := range []string{"api/tree/branch?branch=000100000068", "api/tree/notmatched?treeid=1", "api/tree/collisions?treeid=1"} {
-		b.Store.Set(faultstore.Rule{Op: faultstore.Scan, Table: "tsdb-tree", Nth: 1, Err: fmt.Errorf("no luck: %w", store.ErrUnavailable)})
+	for i, path := range []string{
+		"api/tree/branch?branch=000100000068", "api/tree/notmatched?treeid=1", "api/tree/collisions?treeid=1",
+	} {
+		b.Store.Set(faultstore.Rule{
+			Op:    faultstore.Scan,
+			Table: "tsdb-tree",
+			Nth:   1,
+			Err:   fmt.Errorf("no luck: %w", store.ErrUnavailable),
+		})
 		b.Put(fmt.Sprintf("m.c%d 1356998400 1 host=h", i))
 		b.Refused(b.Get(path), http.StatusFailedDependency, "no luck")
 	}
@@ -199,7 +225,12 @@ func TestTree_tools(t *testing.T) {
 			change(&settings)
 		}
 		var out strings.Builder
-		env := &tools.Env{Settings: settings, Out: &out, Err: &out, Open: func(bool) (tools.Store, error) { return unclosed{st}, nil }}
+		env := &tools.Env{
+			Settings: settings,
+			Out:      &out,
+			Err:      &out,
+			Open:     func(bool) (tools.Store, error) { return unclosed{st}, nil },
+		}
 		i := slices.IndexFunc(tools.Commands(), func(c tools.Command) bool { return c.Name == args[0] })
 		if err := tools.Commands()[i].Run(t.Context(), env, args[1:]); err != nil {
 			out.WriteString("error: " + strings.Split(err.Error(), "\n")[0])
@@ -217,7 +248,8 @@ func TestTree_tools(t *testing.T) {
 	check("", nil, "import", "-no-state", points) // before there is a tree
 	b := serve(t, cfg, st)
 	plant(b)
-	check("2 series, 1 enabled trees: 2 leaves are new, 0 were there, 0 collided, 0 were not matched", nil, "uid", "treesync")
+	check("2 series, 1 enabled trees: 2 leaves are new, 0 were there, 0 collided, 0 were not matched",
+		nil, "uid", "treesync")
 	check("2 series, 1 enabled trees: 0 leaves are new, 2 were there", nil, "uid", "treesync")
 	if err := os.WriteFile(points, []byte("m.c 1356998400 1 host=h\n"), 0o600); err != nil {
 		t.Fatal(err)

@@ -23,8 +23,10 @@ func TestWriteTime_extras(t *testing.T) {
 		{"PUT", "/api/dashboards/mine", oneText},
 	} {
 		a := b.Do(c.method, c.path, strings.NewReader(c.body), "If-None-Match", "*")
-		if a.Status != http.StatusServiceUnavailable || a.Header.Get("Retry-After") == "" || !strings.Contains(a.Body, "DOWNPOUR_PUT_TIMEOUT") {
-			t.Errorf("%s %s while the store does not answer: got %d, Retry-After %q, %s; want 503, a Retry-After and the setting",
+		if a.Status != http.StatusServiceUnavailable || a.Header.Get("Retry-After") == "" ||
+			!strings.Contains(a.Body, "DOWNPOUR_PUT_TIMEOUT") {
+			t.Errorf("%s %s while the store does not answer: got %d, Retry-After %q, %s; "+
+				"want 503, a Retry-After and the setting",
 				c.method, c.path, a.Status, a.Header.Get("Retry-After"), a.Body)
 		}
 	}

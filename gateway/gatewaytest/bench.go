@@ -1,5 +1,6 @@
-// Package gatewaytest opens gateways for tests, over stores in memory and simulated HBases, and speaks to them as clients
-// do: by HTTP and by telnet. A test in ./gateway has the core alone; a package of tests of extras sets Extras.
+// Package gatewaytest opens gateways for tests, over stores in memory and simulated HBases, and
+// speaks to them as clients do: by HTTP and by telnet. A test in ./gateway has the core alone; a
+// package of tests of extras sets Extras.
 package gatewaytest
 
 import (
@@ -27,7 +28,8 @@ const Patience = 5 * time.Minute
 // Main runs the tests of a package, and wants that they leave no goroutine.
 func Main(m *testing.M) {
 	// The HTTP client of the tests keeps connections; they are no leak.
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"), goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"))
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"),
+		goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"))
 }
 
 // Bench is a gateway of a test.

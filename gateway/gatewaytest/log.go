@@ -42,7 +42,8 @@ func (b *Bench) AuditLines(id string, header ...string) (lines []string) {
 // HeldBytes returns how many bytes a holder has reserved, by /metrics.
 func (b *Bench) HeldBytes(holder string) string {
 	b.Helper()
-	found := regexp.MustCompile(`downpour_memory_held_bytes\{holder="` + holder + `"\} (\S+)`).FindStringSubmatch(b.Get("/metrics").Body)
+	found := regexp.MustCompile(`downpour_memory_held_bytes\{holder="` + holder + `"\} (\S+)`).
+		FindStringSubmatch(b.Get("/metrics").Body)
 	if found == nil {
 		b.Fatalf("no metric of the memory that %s holds", holder)
 	}

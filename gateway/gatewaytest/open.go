@@ -28,9 +28,23 @@ var Extras = func() []gateway.Extra { return nil }
 // Config is the configuration of a gateway on a free port of loopback.
 func Config(saltWidth int) *gateway.Config {
 	cfg := &gateway.Config{
-		Common: settings.Common{Store: "pebble:test", TableData: "tsdb", TableUID: "tsdb-uid", TableMeta: "tsdb-meta", TableTree: "tsdb-tree",
-			SaltWidth: saltWidth, SaltBuckets: 20, MetricWidth: 3, TagKWidth: 3, TagVWidth: 3},
-		Listen: "127.0.0.1:0", PutCells: "single", QueryTimeout: Patience, PutTimeout: Patience, PushdownPatience: Patience,
+		Common: settings.Common{
+			Store:       "pebble:test",
+			TableData:   "tsdb",
+			TableUID:    "tsdb-uid",
+			TableMeta:   "tsdb-meta",
+			TableTree:   "tsdb-tree",
+			SaltWidth:   saltWidth,
+			SaltBuckets: 20,
+			MetricWidth: 3,
+			TagKWidth:   3,
+			TagVWidth:   3,
+		},
+		Listen:           "127.0.0.1:0",
+		PutCells:         "single",
+		QueryTimeout:     Patience,
+		PutTimeout:       Patience,
+		PushdownPatience: Patience,
 	}
 	cfg.Extras = Extras()
 	cfg.SetDefaults()
@@ -60,7 +74,11 @@ func Memory(t *testing.T, cfg *gateway.Config) *pebble.Store {
 // Embedded opens the store of a file system, with the tables of cfg.
 func Embedded(t testing.TB, cfg *gateway.Config, files vfs.FS) *pebble.Store {
 	t.Helper()
-	st, err := pebble.Open("data", pebble.Options{FS: files, Grouping: cfg.Schema().RowHours(), Logger: slog.New(slog.DiscardHandler)})
+	st, err := pebble.Open("data", pebble.Options{
+		FS:       files,
+		Grouping: cfg.Schema().RowHours(),
+		Logger:   slog.New(slog.DiscardHandler),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +109,10 @@ func Start(t *testing.T, cfg *gateway.Config, st gateway.Store) *gateway.Server 
 // Pushdown serves the store next to the gateway and returns its address.
 func Pushdown(t *testing.T, cfg *gateway.Config, st store.Reader) string {
 	t.Helper()
-	s, err := server.NewServer(server.Config{Program: "test", Table: cfg.TableData, Rollups: cfg.RollupTables(), Schema: cfg.Schema()}, st)
+	s, err := server.NewServer(
+		server.Config{Program: "test", Table: cfg.TableData, Rollups: cfg.RollupTables(), Schema: cfg.Schema()},
+		st,
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +167,10 @@ func Serve(t *testing.T, cfg *gateway.Config, st gateway.Store) *Bench {
 // FakeHBase returns a store with all tables on a simulated HBase.
 func FakeHBase(t *testing.T) (*gateway.Config, gateway.Store) {
 	cluster := hbasefake.For(t, hbasefake.Options{})
-	for name, families := range map[string][]string{"tsdb": {"t"}, "tsdb-uid": {"id", "name"}, "tsdb-meta": {"name"}, "tsdb-tree": {"t"}, "downpour-state": {"s"}} {
+	for name, families := range map[string][]string{
+		"tsdb": {"t"}, "tsdb-uid": {"id", "name"}, "tsdb-meta": {"name"}, "tsdb-tree": {"t"},
+		"downpour-state": {"s"},
+	} {
 		cluster.CreateTable(name, families)
 	}
 	cfg, st := HBase(t, cluster.Address())

@@ -18,7 +18,8 @@ import (
 )
 
 // Whole is set by -whole.
-var Whole = flag.Bool("whole", false, "ask every recorded question in each way that its test has, and not in one of them")
+var Whole = flag.Bool("whole", false,
+	"ask every recorded question in each way that its test has, and not in one of them")
 
 // Front is a gateway that is asked recorded questions, by a name for messages.
 type Front struct {
@@ -47,8 +48,8 @@ func TwoFronts(t *testing.T, g *gateway.Server, remote *gateway.Config, st gatew
 	return Fronts{{"in process", g}, {"pushdown", Start(t, remote, st)}}
 }
 
-// RecordedFronts returns gateways with recorded points, of two stores: one has the points as they were put, and the other
-// one has them sealed. twin returns the configuration of one of them.
+// RecordedFronts returns gateways with recorded points, of two stores: one has the points as they
+// were put, and the other one has them sealed. twin returns the configuration of one of them.
 func RecordedFronts(t *testing.T, r *conformance.Data, twin func() *gateway.Config) (all Fronts) {
 	t.Helper()
 	for _, sealed := range []bool{false, true} {
@@ -102,7 +103,10 @@ func Ask(t testing.TB, method, url, body string) (int, []byte) {
 func Fill(t *testing.T, r *conformance.Data, g *gateway.Server, st store.Store, schema encoding.Schema) {
 	t.Helper()
 	d := uid.New(uid.Config{Store: st, Table: "tsdb-uid", Schema: schema})
-	kinds := map[string]encoding.UIDKind{"metric": encoding.UIDMetric, "metrics": encoding.UIDMetric, "tagk": encoding.UIDTagK, "tagv": encoding.UIDTagV}
+	kinds := map[string]encoding.UIDKind{
+		"metric": encoding.UIDMetric, "metrics": encoding.UIDMetric, "tagk": encoding.UIDTagK,
+		"tagv": encoding.UIDTagV,
+	}
 	for _, a := range r.Assign {
 		kind, ok := kinds[a[0]]
 		if !ok {

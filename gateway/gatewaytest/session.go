@@ -22,7 +22,10 @@ var free = append([]compare.Permit{
 func (b *Bench) AssignTags() {
 	b.Helper()
 	d := uid.New(uid.Config{Store: b.Store, Table: "tsdb-uid", Schema: b.Config.Schema()})
-	for kind, names := range map[encoding.UIDKind]string{encoding.UIDTagK: "host dc os", encoding.UIDTagV: "web01 lga web02 linux web00 sjc"} {
+	for kind, names := range map[encoding.UIDKind]string{
+		encoding.UIDTagK: "host dc os",
+		encoding.UIDTagV: "web01 lga web02 linux web00 sjc",
+	} {
 		for _, name := range strings.Fields(names) {
 			if _, err := d.Assign(b.Context(), kind, name); err != nil {
 				b.Fatal(err)
@@ -42,7 +45,9 @@ func (b *Bench) Replay(st conformance.Query) string {
 	if d := textDifference(st, a); d != "" {
 		return d
 	}
-	for _, name := range []string{"Access-Control-Allow-Origin", "Access-Control-Allow-Methods", "Access-Control-Allow-Headers"} {
+	for _, name := range []string{
+		"Access-Control-Allow-Origin", "Access-Control-Allow-Methods", "Access-Control-Allow-Headers",
+	} {
 		if got, want := a.Header.Get(name), st.ResponseHeaders[name]; len(st.Headers) > 0 && got != want {
 			return fmt.Sprintf("%s: %q, want %q", name, got, want)
 		}
@@ -62,7 +67,8 @@ func textDifference(st conformance.Query, a Answer) string {
 		}
 		return ""
 	}
-	r, err := compare.Comparer{Permits: free}.Answers(compare.Answer{Status: st.Status, Body: want}, compare.Answer{Status: a.Status, Body: []byte(a.Body)})
+	r, err := compare.Comparer{Permits: free}.Answers(compare.Answer{Status: st.Status, Body: want},
+		compare.Answer{Status: a.Status, Body: []byte(a.Body)})
 	if err != nil {
 		return err.Error()
 	}

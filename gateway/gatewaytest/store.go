@@ -26,7 +26,12 @@ type Faulty struct {
 
 // Features are those that the tests need.
 func (f *Faulty) Features() store.Features {
-	return store.Features{Versioner: store.VersionFunc(f.Version), Marker: f, Watch: f.Watch, Seal: f.Store.Features().Seal}
+	return store.Features{
+		Versioner: store.VersionFunc(f.Version),
+		Marker:    f,
+		Watch:     f.Watch,
+		Seal:      f.Store.Features().Seal,
+	}
 }
 
 // TableExists fails while the store is down.

@@ -20,7 +20,8 @@ const (
 // TokenFile writes a file of these tokens.
 func TokenFile(t *testing.T) (name string) {
 	t.Helper()
-	return WriteTokens(t, fmt.Sprintf("read %s\nwrite %s\nadmin %s\nread %s\nwrite %s\n", ReadToken, WriteToken, AdminToken, BothToken, BothToken))
+	return WriteTokens(t, fmt.Sprintf("read %s\nwrite %s\nadmin %s\nread %s\nwrite %s\n",
+		ReadToken, WriteToken, AdminToken, BothToken, BothToken))
 }
 
 // WriteTokens writes a file of tokens.

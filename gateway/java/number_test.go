@@ -18,7 +18,9 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-func check[T int64 | int32 | float64 | float32](t *testing.T, text, kind string, want *string, parse func(string) (T, error)) {
+func check[T int64 | int32 | float64 | float32](
+	t *testing.T, text, kind string, want *string, parse func(string) (T, error),
+) {
 	t.Helper()
 	got, err := parse(text)
 	switch {

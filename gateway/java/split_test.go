@@ -7,7 +7,10 @@ import (
 )
 
 func TestSplit(t *testing.T) {
-	for text, want := range map[string][]string{"": nil, ",": nil, ",,": nil, "a": {"a"}, "a,": {"a"}, "a,,": {"a"}, ",a": {"", "a"}, "a,,b": {"a", "", "b"}} {
+	for text, want := range map[string][]string{
+		"": nil, ",": nil, ",,": nil, "a": {"a"}, "a,": {"a"}, "a,,": {"a"}, ",a": {"", "a"},
+		"a,,b": {"a", "", "b"},
+	} {
 		if d := cmp.Diff(want, Split(text)); d != "" {
 			t.Errorf("%q: -want +got\n%s", text, d)
 		}

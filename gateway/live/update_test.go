@@ -58,12 +58,15 @@ func example() (snapshot, change *Update) {
 func TestJSONOfUpdates(t *testing.T) {
 	snapshot, change := example()
 	if got, want := text(snapshot),
-		`,"epoch":"e","seq":1,"results":[{"queryIndex":0,"metric":"a\"b","tags":{"cpu":"0","host":"x"},"aggregateTags":["dc"],"dps":[[1,1],[2,3]]}],"rows":7,"finalBefore":1}`; got != want {
+		`,"epoch":"e","seq":1,"results":[{"queryIndex":0,"metric":"a\"b","tags":{"cpu":"0","host":"x"},`+
+			`"aggregateTags":["dc"],"dps":[[1,1],[2,3]]}],"rows":7,"finalBefore":1}`; got != want {
 		t.Errorf("snapshot\n%s, want\n%s", got, want)
 	}
 	if got, want := text(change),
-		`,"epoch":"e","seq":2,"groups":[{"group":1,"queryIndex":1,"metric":"n","tags":{},"aggregateTags":[]}],"removed":[],`+
-			`"upserts":[{"group":0,"dps":[[2,2.0]]},{"group":1,"dps":[[3,null]]}],"deletes":[{"group":0,"ts":[1]}],"finalBefore":1}`; got != want {
+		`,"epoch":"e","seq":2,"groups":[{"group":1,"queryIndex":1,"metric":"n","tags":{},"aggregateTags":[]}],`+
+			`"removed":[],`+
+			`"upserts":[{"group":0,"dps":[[2,2.0]]},{"group":1,"dps":[[3,null]]}],`+
+			`"deletes":[{"group":0,"ts":[1]}],"finalBefore":1}`; got != want {
 		t.Errorf("delta\n%s, want\n%s", got, want)
 	}
 }
@@ -75,7 +78,8 @@ func TestArrowOfUpdates(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, want := string(header),
-		`,"epoch":"e","seq":1,"binary":true,"results":[{"queryIndex":0,"metric":"a\"b","tags":{"cpu":"0","host":"x"},"aggregateTags":["dc"]}],"rows":7,"finalBefore":1}`; got != want {
+		`,"epoch":"e","seq":1,"binary":true,"results":[{"queryIndex":0,"metric":"a\"b","tags":{"cpu":"0",`+
+			`"host":"x"},"aggregateTags":["dc"]}],"rows":7,"finalBefore":1}`; got != want {
 		t.Errorf("header\n%s, want\n%s", got, want)
 	}
 	if n := rowsOf(t, frame); n != 2 {
@@ -86,7 +90,8 @@ func TestArrowOfUpdates(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, want := string(header),
-		`,"epoch":"e","seq":2,"binary":true,"groups":[{"group":1,"queryIndex":1,"metric":"n","tags":{},"aggregateTags":[]}],"removed":[],"finalBefore":1}`; got != want {
+		`,"epoch":"e","seq":2,"binary":true,"groups":[{"group":1,"queryIndex":1,"metric":"n","tags":{},`+
+			`"aggregateTags":[]}],"removed":[],"finalBefore":1}`; got != want {
 		t.Errorf("header\n%s, want\n%s", got, want)
 	}
 	if n := rowsOf(t, frame); n != 3 {

@@ -46,7 +46,8 @@ func TestFix_given(t *testing.T) {
 		}
 		post, err := p.JSON(
 			[]byte(
-				`{"start":1356998400,"end":1356998500,"queries":[{"aggregator":"sum","metric":"m","tags":{"host":"a*b"}}]}`))
+				`{"start":1356998400,"end":1356998500,"queries":[{"aggregator":"sum","metric":"m",` +
+					`"tags":{"host":"a*b"}}]}`))
 		if err == nil {
 			err = post.ReadURIOptions(values)
 		}

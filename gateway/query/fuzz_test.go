@@ -35,10 +35,12 @@ func FuzzParseJSON(f *testing.F) {
 	f.Add(
 		[]byte(
 			body(
-				`{"aggregator":"sum","metric":"m","tags":{"a":"b*"},"filters":[{"type":"regexp","tagk":"k","filter":"a|[b]"}],"rateOptions":{"counterMax":1.5}}`)))
+				`{"aggregator":"sum","metric":"m","tags":{"a":"b*"},` +
+					`"filters":[{"type":"regexp","tagk":"k","filter":"a|[b]"}],"rateOptions":{"counterMax":1.5}}`)))
 	f.Add(
 		[]byte(
-			`{"start":"2013/01/01-00:00","timezone":"Europe/Berlin","queries":[{"aggregator":"p99","tsuids":["00"],"downsample":"1nc-dev-null","percentiles":[99]}]}`))
+			`{"start":"2013/01/01-00:00","timezone":"Europe/Berlin","queries":[{"aggregator":"p99",` +
+				`"tsuids":["00"],"downsample":"1nc-dev-null","percentiles":[99]}]}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		q, err := Parser{Now: now}.JSON(text)
 		wellFormed(t, q, err)

@@ -33,8 +33,10 @@ func mustParse(t *testing.T, text string) *Query {
 func TestParseJSON_fields(t *testing.T) {
 	q := mustParse(
 		t, `{"start":"1h-ago","timezone":"Europe/Berlin","useCalendar":"true","padding":1,"noAnnotations":true,
-		"globalAnnotations":"True","showTSUIDs":true,"msResolution":true,"showQuery":true,"showStats":true,"showSummary":true,
-		"delete":true,"overrideByteLimit":true,"overrideDataPointLimit":true,"options":{"a":["b"]},"ms":false,"nonsense":[{}],
+		"globalAnnotations":"True","showTSUIDs":true,"msResolution":true,"showQuery":true,`+
+			`"showStats":true,"showSummary":true,
+		"delete":true,"overrideByteLimit":true,"overrideDataPointLimit":true,"options":{"a":["b"]},`+
+			`"ms":false,"nonsense":[{}],
 		"queries":[{"aggregator":"sum","metric":"m","rate":true,"downsample":"2d-avg-null","explicitTags":true,
 		"rateOptions":{"counter":true,"counterMax":"65535","resetValue":1.9e1,"dropResets":null},
 		"filters":[{"type":"regexp","tagk":"host","filter":"^web","groupBy":true,"other":1}]}]}`)
@@ -187,7 +189,8 @@ func TestParseJSON_equalSubQueries(t *testing.T) {
 		q := mustParse(
 			t, body(
 				fmt.Sprintf(
-					`{"aggregator":"sum","metric":"m",%s},{"aggregator":"sum","metric":"m",%s},{"aggregator":"avg","metric":"m"}`, a, b)))
+					`{"aggregator":"sum","metric":"m",%s},{"aggregator":"sum","metric":"m",%s},`+
+						`{"aggregator":"avg","metric":"m"}`, a, b)))
 		if len(q.Queries) != want || q.Queries[want-1].Index != want-1 || q.Queries[want-1].Aggregator != "avg" {
 			t.Errorf("%s and %s: %d sub-queries, want %d", a, b, len(q.Queries), want)
 		}
@@ -209,8 +212,10 @@ func TestParseJSON_equalSubQueries(t *testing.T) {
 // Echo gives a sub-query as OpenTSDB repeats it in an answer with showQuery.
 func TestEcho(t *testing.T) {
 	const want = `{"aggregator": "sum", "metric": "sys.cpu.nice", "tsuids": null, "downsample": null, "rate": false,
-		"filters": [{"tagk": "host", "filter": "*", "group_by": true, "type": "wildcard"}], "percentiles": null, "index": 0,
-		"rateOptions": null, "filterTagKs": ["AAAB"], "explicitTags": false, "useFuzzyFilter": true, "preAggregate": false,
+		"filters": [{"tagk": "host", "filter": "*", "group_by": true, "type": "wildcard"}], "percentiles": null, ` +
+		`"index": 0,
+		"rateOptions": null, "filterTagKs": ["AAAB"], "explicitTags": false, "useFuzzyFilter": true, ` +
+		`"preAggregate": false,
 		"rollupUsage": null, "rollupTable": "raw", "showHistogramBuckets": false, "useMultiGets": true,
 		"tags": {"host": "wildcard(*)"}, "histogramQuery": false}`
 	q := mustParse(t, body(`{"aggregator":"sum","metric":"sys.cpu.nice","tags":{"host":"*"}}`))

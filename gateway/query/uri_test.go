@@ -23,7 +23,8 @@ func parseQueryString(text string) (*Query, error) {
 func TestParseURI_flags(t *testing.T) {
 	q, err := parseQueryString(
 		"start=1h-ago&start=1356998400&end=1357002000&m=sum:m&tsuid=max:1m-avg:000001000001000001,000001000001000002&" +
-			"padding&no_annotations&global_annotations&show_tsuids&ms=false&show_query&show_stats&show_summary&arrays&mode=partial&trace=true&allowPartial=false&explain&integers=true")
+			"padding&no_annotations&global_annotations&show_tsuids&ms=false&show_query&show_stats&show_summary" +
+			"&arrays&mode=partial&trace=true&allowPartial=false&explain&integers=true")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +135,8 @@ func TestParseURI_refused(t *testing.T) {
 	f("start=1&m=sum:rate{counter,abc}:m", 400, "Max value of counter was not a number, received 'abc'")
 	f("start=1&m=sum:rate{counter,1,abc}:m", 400, "Reset value of counter was not a number, received 'abc'")
 	f("start=1&m=sum:rate{a,b,c,d}:m", 400,
-		"Incorrect number of values in rate options specification, must be counter[,counter max value,reset value], recieved: 4 parts")
+		"Incorrect number of values in rate options specification, must be counter[,counter max value,reset "+
+			"value], recieved: 4 parts")
 	f("start=1&m=sum:rate{:m", 400, "Invalid rate options specification: rate{")
 	f("start=1&m=sum:", 500, "Metric cannot be null or empty")
 	f("start=1&m=sum:{}", 400, "Missing the metric or tsuids, provide at least one")

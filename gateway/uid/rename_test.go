@@ -33,7 +33,8 @@ func TestRename(t *testing.T) {
 	checkName(t, d, "web01", 0)
 	var refusal *RefusedError
 	err := rename1(t, d, "web03", "web02")
-	if want := `When trying rename("web03", "web02") on UniqueId(tsdb-uid, tagv, 3): new name already assigned ID=[0, 0, 2]`; !errors.As(err, &refusal) || err.Error() != want {
+	if want := `When trying rename("web03", "web02") on UniqueId(tsdb-uid, tagv, 3): ` +
+		`new name already assigned ID=[0, 0, 2]`; !errors.As(err, &refusal) || err.Error() != want {
 		t.Errorf("to a taken name: got %v, want %s", err, want)
 	}
 	// To rename a name to itself is refused, as in OpenTSDB, and it keeps its UID.

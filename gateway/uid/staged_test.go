@@ -56,8 +56,8 @@ func TestAssign_durable(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
-	if err := s.CreateTable(t.Context(),
-		store.TableSpec{Name: table, Families: []store.FamilySpec{{Name: "id"}, {Name: "name"}}}); err != nil {
+	spec := store.TableSpec{Name: table, Families: []store.FamilySpec{{Name: "id"}, {Name: "name"}}}
+	if err := s.CreateTable(t.Context(), spec); err != nil {
 		t.Fatal(err)
 	}
 	p := &patient{Store: s}

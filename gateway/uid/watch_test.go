@@ -20,7 +20,13 @@ func TestWatch(t *testing.T) {
 	s := &reading{storeInMemory: newMemory()}
 	var changes atomic.Int64
 	shared := func() *Dictionary {
-		return New(Config{Store: s, Table: table, Schema: encoding.DefaultSchema(), Shared: true, OnChange: func() { changes.Add(1) }})
+		return New(Config{
+			Store:    s,
+			Table:    table,
+			Schema:   encoding.DefaultSchema(),
+			Shared:   true,
+			OnChange: func() { changes.Add(1) },
+		})
 	}
 	synctest.Test(t, func(t *testing.T) {
 		ours, theirs := shared(), shared()
@@ -35,7 +41,8 @@ func TestWatch(t *testing.T) {
 			t.Helper()
 			time.Sleep(within)
 			synctest.Wait()
-			if u, err := ours.Resolve(t.Context(), encoding.UIDTagV, name); string(u) != string(want) || err != nil && want != nil {
+			if u, err := ours.Resolve(t.Context(), encoding.UIDTagV, name); string(u) != string(want) ||
+				err != nil && want != nil {
 				t.Errorf("after %s %s is %s, %v, want %s", within, name, u, err, want)
 			}
 		}
@@ -84,6 +91,9 @@ func TestWatch(t *testing.T) {
 	})
 }
 
+// resolveNew resolves the name that old gets.
+func resolveNew(t *testing.T, ours *Dictionary) { mustResolve(t, ours, "new") }
+
 // A change that another process announces begins a generation also if the cache has nothing of
 // it any more: series of puts and live queries may still have the old name. The first look
 // begins none.
@@ -97,9 +107,9 @@ func TestWatch_notCached(t *testing.T) {
 		within time.Duration
 	}{
 		"evicted":               {bytes: 8 << 10, lose: crowdOut, told: true, within: 2 * pollEvery},
-		"resolved anew":         {lose: func(t *testing.T, ours *Dictionary) { mustResolve(t, ours, "new") }, told: true, within: 2 * pollEvery},
+		"resolved anew":         {lose: resolveNew, told: true, within: 2 * pollEvery},
 		"evicted, untold":       {bytes: 8 << 10, lose: crowdOut, within: renewEvery + checkEvery + pollEvery},
-		"resolved anew, untold": {lose: func(t *testing.T, ours *Dictionary) { mustResolve(t, ours, "new") }, within: checkEvery + pollEvery},
+		"resolved anew, untold": {lose: resolveNew, within: checkEvery + pollEvery},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := newMemory()

@@ -30,10 +30,12 @@ func get(t *testing.T, method, path string, header ...string) *httptest.Response
 func TestPageIsServed(t *testing.T) {
 	w := get(t, "GET", "/")
 	h := w.Header()
-	if w.Code != 200 || h.Get("Content-Type") != "text/html; charset=utf-8" || h.Get("X-Content-Type-Options") != "nosniff" {
+	if w.Code != 200 || h.Get("Content-Type") != "text/html; charset=utf-8" ||
+		h.Get("X-Content-Type-Options") != "nosniff" {
 		t.Errorf("status %d, header %v", w.Code, h)
 	}
-	if csp := h.Get("Content-Security-Policy"); !strings.HasPrefix(csp, "default-src 'self'") || strings.Contains(csp, "unsafe") {
+	csp := h.Get("Content-Security-Policy")
+	if !strings.HasPrefix(csp, "default-src 'self'") || strings.Contains(csp, "unsafe") {
 		t.Errorf("policy %q, want default-src 'self' and nothing unsafe", csp)
 	}
 	again := get(t, "GET", "/", "If-None-Match", h.Get("ETag"))
@@ -47,9 +49,11 @@ func TestOtherRequests(t *testing.T) {
 		method, path string
 		code         int
 	}{
-		{"HEAD", "/", 200}, {"POST", "/", 405}, {"GET", "/ui/", 404}, {"GET", "/ui/js", 404}, {"GET", "/ui/../web.go", 404},
+		{"HEAD", "/", 200}, {"POST", "/", 405}, {"GET", "/ui/", 404}, {"GET", "/ui/js", 404},
+		{"GET", "/ui/../web.go", 404},
 		{"GET", "/index.html", 404}, {"GET", "/nothing", 404}, {"GET", "/ui/vendor/uplot/LICENSE", 200},
-		{"GET", "/d/", 200}, {"GET", "/d", 200}, {"GET", "/D/Web", 200}, {"HEAD", "/d/web", 200}, {"PUT", "/d/web", 405}, {"GET", "/d/web/x", 404}, {"GET", "/dx", 404},
+		{"GET", "/d/", 200}, {"GET", "/d", 200}, {"GET", "/D/Web", 200}, {"HEAD", "/d/web", 200},
+		{"PUT", "/d/web", 405}, {"GET", "/d/web/x", 404}, {"GET", "/dx", 404},
 		{"GET", "/ops", 200}, {"GET", "/OPS/", 200}, {"GET", "/ops/x", 404}, {"DELETE", "/ops", 405},
 	} {
 		if w := get(t, tc.method, tc.path); w.Code != tc.code {
@@ -108,7 +112,11 @@ func TestEverythingComesFromHere(t *testing.T) {
 
 // The header of each page names every module that it needs, once, and nothing that is not served.
 func TestPreloads(t *testing.T) {
-	for page, some := range map[string][]string{"/": {"/ui/js/main.js", "/ui/js/zone.js", "/ui/vendor/uplot/uPlot.esm.js"}, "/d/web": {"/ui/js/board/main.js", "/ui/js/board/types/number.js"}, "/ops": {"/ui/js/ops/main.js", "/ui/js/live.js"}} {
+	for page, some := range map[string][]string{
+		"/":      {"/ui/js/main.js", "/ui/js/zone.js", "/ui/vendor/uplot/uPlot.esm.js"},
+		"/d/web": {"/ui/js/board/main.js", "/ui/js/board/types/number.js"},
+		"/ops":   {"/ui/js/ops/main.js", "/ui/js/live.js"},
+	} {
 		link := get(t, "GET", page).Header().Get("Link")
 		named := map[string]bool{}
 		for _, l := range strings.Split(link, ", ") {
@@ -144,7 +152,8 @@ func TestTemplates(t *testing.T) {
 
 // Whatever comes from a server, a document or a link is text: nothing of it becomes markup or script.
 func TestNothingBecomesMarkup(t *testing.T) {
-	markup := regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|document\.write|setHTML|parseFromString|createContextualFragment|srcdoc|\beval\(|new Function`)
+	markup := regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|document\.write|setHTML|parseFromString|` +
+		`createContextualFragment|srcdoc|\beval\(|new Function`)
 	err := fs.WalkDir(embedded, "static", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || path.Ext(name) != ".js" || strings.Contains(name, "/vendor/") {
 			return err

@@ -9,8 +9,9 @@ import (
 	"strings"
 )
 
-// Since returns the commit to compare the tree with: where HEAD left the branch base, or, if base is empty, origin/main
-// or main. On that branch itself nothing has left it: there it is the commit before the last, as for a clone that continuous integration makes.
+// Since returns the commit to compare the tree with: where HEAD left the branch base, or, if base
+// is empty, origin/main or main. On that branch itself nothing has left it: there it is the commit
+// before the last, as for a clone that continuous integration makes.
 func Since(ctx context.Context, root, base string) (string, error) {
 	if base != "" {
 		return Git(ctx, root, "merge-base", base, "HEAD")

@@ -15,7 +15,8 @@ func TestFiles(t *testing.T) {
 	dir := t.TempDir()
 	do := func(args ...string) {
 		t.Helper()
-		args = append([]string{"-c", "user.name=x", "-c", "user.email=x@localhost", "-c", "commit.gpgsign=false"}, args...)
+		args = append([]string{"-c", "user.name=x", "-c", "user.email=x@localhost", "-c", "commit.gpgsign=false"},
+			args...)
 		if _, err := Git(t.Context(), dir, args...); err != nil {
 			t.Fatal(err)
 		}

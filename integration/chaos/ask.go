@@ -61,7 +61,8 @@ func judge(q conformance.Query, status int, body []byte, err error) Outcome {
 		return Outcome{Silent, err.Error()}
 	}
 	// What was recorded may be an error, too, so it is compared first.
-	report, err := comparer.Answers(compare.Answer{Status: q.Status, Body: q.Response}, compare.Answer{Status: status, Body: body})
+	report, err := comparer.Answers(compare.Answer{Status: q.Status, Body: q.Response},
+		compare.Answer{Status: status, Body: body})
 	if err == nil && report.Equal() {
 		return Outcome{Kind: Equal}
 	}
@@ -74,7 +75,8 @@ func judge(q conformance.Query, status int, body []byte, err error) Outcome {
 	if err != nil {
 		return Outcome{Wrong, fmt.Sprintf("status %d: %v", status, err)}
 	}
-	return Outcome{Wrong, fmt.Sprintf("%d differences, the first: %s (status %d, %.200s)", len(report.Differences), report.Differences[0], status, body)}
+	return Outcome{Wrong, fmt.Sprintf("%d differences, the first: %s (status %d, %.200s)",
+		len(report.Differences), report.Differences[0], status, body)}
 }
 
 // explained tells whether a refusal is OpenTSDB's error object with the status

@@ -51,9 +51,10 @@ func merge(ctx context.Context, w *world) (string, error) {
 		return split(ctx, w)
 	}
 	i := w.rng.IntN(len(regions) - 1)
-	return fmt.Sprintf("%s at %x", s.Tables.Data, []byte(regions[i].Stop)), w.tended(ctx, func(ctx context.Context) error {
-		return w.cluster.Admin.Merge(ctx, s.Tables.Data, regions[i].EncodedName, regions[i+1].EncodedName)
-	})
+	return fmt.Sprintf("%s at %x", s.Tables.Data, []byte(regions[i].Stop)),
+		w.tended(ctx, func(ctx context.Context) error {
+			return w.cluster.Admin.Merge(ctx, s.Tables.Data, regions[i].EncodedName, regions[i+1].EncodedName)
+		})
 }
 
 // move moves two regions of the data table, or one twice, and a region of the UID table.
@@ -78,9 +79,10 @@ func (w *world) moveOne(ctx context.Context, table string) (string, error) {
 	region := regions[w.rng.IntN(len(regions))]
 	for _, i := range w.rng.Perm(w.cluster.Len()) {
 		if target := w.cluster.RegionServerAddr(i); target != region.Server {
-			return fmt.Sprintf("%s from %s to %s", table, region.Server, target), w.tended(ctx, func(ctx context.Context) error {
-				return w.cluster.Admin.Move(ctx, table, region.EncodedName, target)
-			})
+			return fmt.Sprintf("%s from %s to %s", table, region.Server, target),
+				w.tended(ctx, func(ctx context.Context) error {
+					return w.cluster.Admin.Move(ctx, table, region.EncodedName, target)
+				})
 		}
 	}
 	return table, errors.New("there is no other server")

@@ -34,7 +34,8 @@ func (r *Recording) probes() (out []conformance.Query) {
 	for _, q := range r.Queries {
 		var request struct{ Queries []struct{ Metric string } }
 		// An answer without points shows nothing, and a question of several metrics is of none alone.
-		if q.Status != 200 || len(q.Response) < 10 || json.Unmarshal(q.Request, &request) != nil || len(request.Queries) != 1 {
+		if q.Status != 200 || len(q.Response) < 10 || json.Unmarshal(q.Request, &request) != nil ||
+			len(request.Queries) != 1 {
 			continue
 		}
 		if m := request.Queries[0].Metric; !seen[m] {

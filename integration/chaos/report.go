@@ -80,8 +80,9 @@ func (r *Report) answer(fault string, mild bool, o Outcome, took time.Duration, 
 		t.reasons[o.Detail]++
 	}
 	if o.Kind == Wrong || o.Kind == Silent {
-		r.wrong = append(r.wrong, fmt.Sprintf("%s %s during %s, after %v: %s\n%s", time.Since(r.began).Round(time.Millisecond),
-			o.Kind, fault, took.Round(time.Millisecond), o.Detail, q.Request))
+		r.wrong = append(r.wrong, fmt.Sprintf("%s %s during %s, after %v: %s\n%s",
+			time.Since(r.began).Round(time.Millisecond), o.Kind, fault, took.Round(time.Millisecond), o.Detail,
+			q.Request))
 	}
 }
 
@@ -107,11 +108,13 @@ func (r *Report) Breaches() (out []string) {
 	case answers < atLeast:
 		out = append(out, fmt.Sprintf("only %d answers under mild faults, want at least %d", answers, atLeast))
 	case float64(refused) > MayRefuse*float64(answers):
-		out = append(out, fmt.Sprintf("%d of %d answers refused under mild faults, want at most %g %%", refused, answers, 100*MayRefuse))
+		out = append(out, fmt.Sprintf("%d of %d answers refused under mild faults, want at most %g %%",
+			refused, answers, 100*MayRefuse))
 	}
 	for _, e := range r.events {
 		if e.ill {
-			out = append(out, fmt.Sprintf("%v %s (%s): not whole after the healing: %v", e.at.Round(time.Second), e.fault, e.detail, e.err))
+			out = append(out, fmt.Sprintf("%v %s (%s): not whole after the healing: %v",
+				e.at.Round(time.Second), e.fault, e.detail, e.err))
 		}
 	}
 	return append(out, r.slow()...)
@@ -126,7 +129,8 @@ func (r *Report) slow() (out []string) {
 		times[e.fault]++
 		if e.slow() {
 			slow[e.fault] = append(slow[e.fault], fmt.Sprintf("%v %s (%s): whole again %v after the healing, want %v",
-				e.at.Round(time.Second), e.fault, e.detail, e.whole.Round(time.Millisecond), e.limit().Round(time.Millisecond)))
+				e.at.Round(time.Second), e.fault, e.detail, e.whole.Round(time.Millisecond),
+				e.limit().Round(time.Millisecond)))
 		}
 	}
 	for _, fault := range slices.Sorted(maps.Keys(slow)) {
@@ -172,12 +176,15 @@ func (r *Report) Text() string {
 			total += n
 		}
 	}
-	fmt.Fprintf(&b, "%d answers in %v, %d faults; %d servers of HBase ended by themselves and were started again\n", total, time.Since(r.began).Round(time.Second), len(r.events), r.revived)
-	fmt.Fprintf(&b, "%-22s %6s %6s %8s %6s %8s  %s\n", "fault", "times", "equal", "refused", "wrong", "slowest", "whole again after: median, longest")
+	fmt.Fprintf(&b, "%d answers in %v, %d faults; %d servers of HBase ended by themselves and were started again\n",
+		total, time.Since(r.began).Round(time.Second), len(r.events), r.revived)
+	fmt.Fprintf(&b, "%-22s %6s %6s %8s %6s %8s  %s\n",
+		"fault", "times", "equal", "refused", "wrong", "slowest", "whole again after: median, longest")
 	for _, name := range slices.Sorted(maps.Keys(r.kinds)) {
 		t := r.kinds[name]
 		times, whole := r.wholeTimes(name)
-		fmt.Fprintf(&b, "%-22s %6d %6d %8d %6d %8s  %s", name, times, t.by[Equal], t.by[Refused], t.by[Wrong]+t.by[Silent], t.slowest.Round(time.Millisecond), whole)
+		fmt.Fprintf(&b, "%-22s %6d %6d %8d %6d %8s  %s",
+			name, times, t.by[Equal], t.by[Refused], t.by[Wrong]+t.by[Silent], t.slowest.Round(time.Millisecond), whole)
 		for _, reason := range slices.Sorted(maps.Keys(t.reasons)) {
 			fmt.Fprintf(&b, "; %d x %s", t.reasons[reason], reason)
 		}
@@ -203,5 +210,6 @@ func (r *Report) wholeTimes(fault string) (times int, text string) {
 		return times, "-"
 	}
 	slices.Sort(whole)
-	return times, fmt.Sprintf("%v, %v", whole[len(whole)/2].Round(time.Millisecond), whole[len(whole)-1].Round(time.Millisecond))
+	return times, fmt.Sprintf("%v, %v",
+		whole[len(whole)/2].Round(time.Millisecond), whole[len(whole)-1].Round(time.Millisecond))
 }

@@ -11,7 +11,12 @@ import (
 	"time"
 )
 
-var question = conformance.Query{Path: "/api/query", Request: json.RawMessage(`{}`), Status: 200, Response: json.RawMessage(`[{"dps":{"1":1}}]`)}
+var question = conformance.Query{
+	Path:     "/api/query",
+	Request:  json.RawMessage(`{}`),
+	Status:   200,
+	Response: json.RawMessage(`[{"dps":{"1":1}}]`),
+}
 
 // judge takes only the recorded answer as equal, and only an error that says why as a refusal.
 func TestJudge(t *testing.T) {
@@ -37,7 +42,8 @@ func TestJudge(t *testing.T) {
 	f(500, `{"error":{"code":500,"message":"no"}}`, nil, Wrong)
 	f(0, "", errors.New("connection reset"), Silent)
 	refusal := question
-	refusal.Status, refusal.Response = 400, json.RawMessage(`{"error":{"code":400,"message":"No such name for 'metrics': 'x'"}}`)
+	refusal.Status = 400
+	refusal.Response = json.RawMessage(`{"error":{"code":400,"message":"No such name for 'metrics': 'x'"}}`)
 	if got := judge(refusal, 400, refusal.Response, nil); got.Kind != Equal {
 		t.Errorf("a recorded refusal: %v", got)
 	}
@@ -62,13 +68,18 @@ func TestBreaches(t *testing.T) {
 		r := good()
 		harm(r)
 		got := r.Breaches()
-		if want == "" && len(got) > 0 || want != "" && !slices.ContainsFunc(got, func(b string) bool { return strings.Contains(b, want) }) {
+		if want == "" && len(got) > 0 ||
+			want != "" && !slices.ContainsFunc(got, func(b string) bool { return strings.Contains(b, want) }) {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
 	f("", func(*Report) {})
-	f("wrong during region moved", func(r *Report) { r.answer("region moved", true, Outcome{Kind: Wrong}, 0, question) })
-	f("silent during region server killed", func(r *Report) { r.answer("region server killed", false, Outcome{Kind: Silent}, 0, question) })
+	f("wrong during region moved", func(r *Report) {
+		r.answer("region moved", true, Outcome{Kind: Wrong}, 0, question)
+	})
+	f("silent during region server killed", func(r *Report) {
+		r.answer("region server killed", false, Outcome{Kind: Silent}, 0, question)
+	})
 	f("answers refused under mild faults", func(r *Report) {
 		for range 4 {
 			r.answer(calm, true, Outcome{Refused, "424"}, 0, question)
@@ -89,7 +100,9 @@ func TestBreaches(t *testing.T) {
 			r.event(event{fault: "x", whole: WholeWithin + time.Duration(i/2)*time.Millisecond})
 		}
 	})
-	f("not whole after the healing: why", func(r *Report) { r.event(event{fault: "x", ill: true, err: errors.New("why")}) })
+	f("not whole after the healing: why", func(r *Report) {
+		r.event(event{fault: "x", ill: true, err: errors.New("why")})
+	})
 	f("", func(r *Report) { r.event(event{fault: "x", err: errors.New("HBase would not")}) })
 	if got := newReport().Breaches(); len(got) != 1 || !strings.Contains(got[0], "only 0 answers") {
 		t.Errorf("a run without answers: %q", got)
@@ -129,7 +142,9 @@ func TestLoadRecording(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(r.Queries) < 200 || len(r.Points) < 3000 || len(r.probes()) < 5 || len(r.metrics()) < len(r.probes()) {
-			t.Errorf("%s: %d queries, %d points, %d probes, %d metrics; want at least 200, 3000, 5, and no more probes than metrics", name, len(r.Queries), len(r.Points), len(r.probes()), len(r.metrics()))
+			t.Errorf("%s: %d queries, %d points, %d probes, %d metrics; want at least 200, 3000, 5, "+
+				"and no more probes than metrics",
+				name, len(r.Queries), len(r.Points), len(r.probes()), len(r.metrics()))
 		}
 	}
 	if _, err := LoadRecording("none"); err == nil {

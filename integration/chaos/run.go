@@ -49,7 +49,14 @@ type world struct {
 // Run harms the cluster under clients until the time is over, and returns the
 // account. An error is one of the run itself: HBase did not come back.
 func Run(ctx context.Context, cfg Config) (*Report, error) {
-	w := &world{Config: cfg, cluster: cfg.Cluster, servers: cfg.Cluster, sites: cfg.Sites, report: newReport(), rng: rand.New(rand.NewPCG(cfg.Seed, 1))}
+	w := &world{
+		Config:  cfg,
+		cluster: cfg.Cluster,
+		servers: cfg.Cluster,
+		sites:   cfg.Sites,
+		report:  newReport(),
+		rng:     rand.New(rand.NewPCG(cfg.Seed, 1)),
+	}
 	asking, stop := context.WithCancel(ctx)
 	defer stop()
 	var clients sync.WaitGroup
@@ -213,7 +220,8 @@ func (w *world) sitesWhole(ctx context.Context) (time.Duration, error) {
 func (w *world) heard(t time.Time) error {
 	for i, c := range w.clients {
 		if asked := c.asked.Load(); asked != 0 && asked < t.UnixNano() {
-			return fmt.Errorf("client %d waits since %v before the healing", i, t.Sub(time.Unix(0, asked)).Round(time.Millisecond))
+			return fmt.Errorf("client %d waits since %v before the healing",
+				i, t.Sub(time.Unix(0, asked)).Round(time.Millisecond))
 		}
 	}
 	return nil

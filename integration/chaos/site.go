@@ -32,7 +32,12 @@ type Site struct {
 // OpenSite makes the tables, cut at the given keys, fills them and starts the
 // servers. What it has started is in the site even if it fails; see Close.
 func OpenSite(ctx context.Context, h *e2e.HBase, r *Recording, splits ...[]byte) (*Site, error) {
-	s := &Site{Recording: r, cluster: h, probes: r.probes(), Tables: e2e.TablesWithPrefix(strings.ReplaceAll(r.Name, "_", ""))}
+	s := &Site{
+		Recording: r,
+		cluster:   h,
+		probes:    r.probes(),
+		Tables:    e2e.TablesWithPrefix(strings.ReplaceAll(r.Name, "_", "")),
+	}
 	// The gateway is told the addresses of the pushdown servers, and takes names and points.
 	for _, step := range []func(context.Context) error{
 		func(ctx context.Context) error { return h.Admin.CreateOpenTSDBTables(ctx, s.Tables, splits...) },
@@ -189,7 +194,8 @@ func (s *Site) placed(ctx context.Context) error {
 				return err
 			}
 			if want := s.beside(serverOf(regions, start)); p.Server != want {
-				return fmt.Errorf("site %s: part %v is placed at %s, want %s", s.Recording.Name, p.Range, p.Server, want)
+				return fmt.Errorf("site %s: part %v is placed at %s, want %s",
+					s.Recording.Name, p.Range, p.Server, want)
 			}
 		}
 	}

@@ -38,7 +38,12 @@ func (c Comparer) Answers(want, got Answer) (Report, error) {
 	var r Report
 	// The bodies of other statuses are other objects: comparing them would tell nothing more.
 	if want.Status != got.Status {
-		c.add(&r, Difference{Path: Path{}, Kind: Status, Want: strconv.Itoa(want.Status), Got: short(string(got.Body), strconv.Itoa(got.Status)+" ")})
+		c.add(&r, Difference{
+			Path: Path{},
+			Kind: Status,
+			Want: strconv.Itoa(want.Status),
+			Got:  short(string(got.Body), strconv.Itoa(got.Status)+" "),
+		})
 		return r, nil
 	}
 	if empty(want.Body) && empty(got.Body) {

@@ -60,7 +60,8 @@ func TestJSON_different(t *testing.T) {
 	f(`[1,2]`, `[2,1]`, `[0]: value, want 1, got 2`, `[1]: value, want 2, got 1`)
 	f(`[1]`, `[1,2]`, `(top): length, want 1 of [1], got 2 of [1,2]`)
 	f(`{"aggregateTags":["a","b"]}`, `{"aggregateTags":["a","c"]}`, `aggregateTags[1]: value, want "b", got "c"`)
-	f(`{"tsuids":["a","b"]}`, `{"tsuids":["b","a"]}`, `tsuids[0]: value, want "a", got "b"`, `tsuids[1]: value, want "b", got "a"`)
+	f(`{"tsuids":["a","b"]}`, `{"tsuids":["b","a"]}`, `tsuids[0]: value, want "a", got "b"`,
+		`tsuids[1]: value, want "b", got "a"`)
 	f(`null`, `"NaN"`, `(top): type, want null, got "NaN"`)
 	f(`{"a":[]}`, `{"a":{}}`, `a: type, want [], got {}`)
 	f(`true`, `false`, `(top): type, want true, got false`)
@@ -69,7 +70,8 @@ func TestJSON_different(t *testing.T) {
 
 func TestJSON_unreadable(t *testing.T) {
 	for _, got := range []string{``, `{`, `[1] 2`, `[NaN]`} {
-		if _, err := (Comparer{}).JSON([]byte(`[]`), []byte(got)); err == nil || !strings.Contains(err.Error(), "answer got") {
+		if _, err := (Comparer{}).JSON([]byte(`[]`), []byte(got)); err == nil ||
+			!strings.Contains(err.Error(), "answer got") {
 			t.Errorf("%q: error %v, want one about the answer got", got, err)
 		}
 	}
@@ -104,9 +106,11 @@ func TestAnswers(t *testing.T) {
 	f(standard, Answer{204, nil}, Answer{204, []byte("\n")}, true)
 	f(standard, Answer{200, nil}, Answer{204, nil}, false)
 	f(standard, Answer{404, []byte("<html>")}, Answer{404, []byte(`{"error":{}}`)}, true)
-	f(standard, Answer{400, []byte(javaError)}, Answer{400, []byte(`{"error":{"code":400,"message":"Bad: [net.x@1"}}`)}, true)
+	f(standard, Answer{400, []byte(javaError)},
+		Answer{400, []byte(`{"error":{"code":400,"message":"Bad: [net.x@1"}}`)}, true)
 	f(standard, Answer{400, []byte(javaError)}, Answer{400, []byte(`{"error":{"code":400,"message":"Worse"}}`)}, false)
-	f(standard, Answer{400, []byte(javaError)}, Answer{400, []byte(`{"error":{"code":401,"message":"Bad: [net.x@1"}}`)}, false)
+	f(standard, Answer{400, []byte(javaError)},
+		Answer{400, []byte(`{"error":{"code":401,"message":"Bad: [net.x@1"}}`)}, false)
 
 	cut := Answer{400, []byte(`{"error":{"code":400,"message":"Bad: "}}`)}
 	f(Comparer{Permits: Standard, MessageStart: true}, cut, Answer{400, []byte(javaError)}, true)
@@ -150,7 +154,8 @@ func TestReport_String(t *testing.T) {
 	for i := range 30 {
 		r.Differences = append(r.Differences, Difference{Path: Path{fmt.Sprint(i)}, Kind: Extra})
 	}
-	if s := r.String(); strings.Count(s, "\n") != shown+1 || !strings.Contains(s, "31 differences") || !strings.Contains(s, "and 11 more") {
+	if s := r.String(); strings.Count(s, "\n") != shown+1 || !strings.Contains(s, "31 differences") ||
+		!strings.Contains(s, "and 11 more") {
 		t.Errorf("report of 31 differences:\n%s", s)
 	}
 }

@@ -14,10 +14,17 @@ import (
 // Expressions compares two answers to a request of /api/query/exp with a body, under the
 // rules that compatibility.md has for it. rule names the one that was used, "" if none.
 // ask asks our server the request with another body.
-func (c Comparer) Expressions(body string, want, got Answer, ask func(body string) []byte) (r Report, rule string, err error) {
+func (c Comparer) Expressions(
+	body string, want, got Answer, ask func(body string) []byte,
+) (r Report, rule string, err error) {
 	if must, ok := errorRule(body, want, got); ok {
-		if message := ErrorMessage(got.Body); !slices.Contains(must.statuses, got.Status) || !strings.Contains(message, must.text) {
-			c.add(&r, Difference{Kind: Status, Want: fmt.Sprint(must.statuses, " ", must.text), Got: strconv.Itoa(got.Status) + " " + message})
+		message := ErrorMessage(got.Body)
+		if !slices.Contains(must.statuses, got.Status) || !strings.Contains(message, must.text) {
+			c.add(&r, Difference{
+				Kind: Status,
+				Want: fmt.Sprint(must.statuses, " ", must.text),
+				Got:  strconv.Itoa(got.Status) + " " + message,
+			})
 		}
 		return r, must.rule, nil
 	}
@@ -43,7 +50,8 @@ func (c Comparer) Expressions(body string, want, got Answer, ask func(body strin
 		}
 	}
 	// OpenTSDB computes a metric's values last, and only if an output needs them.
-	if strings.HasPrefix(ErrorMessage(got.Body), "Got Infinity: ") && (want.Status == http.StatusBadRequest || want.Status == http.StatusOK && hasUnused(body)) {
+	if strings.HasPrefix(ErrorMessage(got.Body), "Got Infinity: ") &&
+		(want.Status == http.StatusBadRequest || want.Status == http.StatusOK && hasUnused(body)) {
 		return r, "metrics are computed first, and all of them", nil
 	}
 	r, err = c.Answers(want, got)
@@ -103,7 +111,9 @@ var (
 	number = regexp.MustCompile(`[0-9]+(\.[0-9]+)?f?`)
 	name   = regexp.MustCompile(`\w+`)
 	// javaClass stands before the reason of a fault that Jackson found.
-	javaClass = regexp.MustCompile("^com\\.fasterxml\\.[\\w.]+: (?:Cannot construct instance of `[^`]+`, problem: ([^\\n]*))?")
+	javaClass = regexp.MustCompile(
+		"^com\\.fasterxml\\.[\\w.]+: (?:Cannot construct instance of `[^`]+`, problem: ([^\\n]*))?",
+	)
 	// quotedObjects are messages in which OpenTSDB prints Java objects behind a text.
 	quotedObjects = []struct{ begin, before string }{
 		{"No intersections found: ", "found: "},
@@ -111,7 +121,8 @@ var (
 	}
 	// noMessage is the whole answer to an exception without a message. A JVM that has thrown a null pointer
 	// often from one place throws it without.
-	noMessage = `Cannot invoke "String.length()" because the return value of "net.opentsdb.tsd.BadRequestException.getMessage()" is null`
+	noMessage = `Cannot invoke "String.length()" because the return value of ` +
+		`"net.opentsdb.tsd.BadRequestException.getMessage()" is null`
 	// infinity begins our message of values that cannot be computed.
 	infinity = "Got Infinity: "
 	// operatorFault is JEXL's message of an operator that cannot compute its operands.
@@ -127,7 +138,8 @@ func errorRule(body string, want, got Answer) (expError, bool) {
 	// Why the request fails makes no difference: OpenTSDB runs what no expression here can say.
 	case usesScript(body):
 		return expError{"what is no expression is refused", refused, syntax}, true
-	case strings.HasPrefix(message, `Cannot invoke "`), bytes.HasPrefix(want.Body, []byte(noMessage)), message == "No more data", strings.HasPrefix(message, "Wrong id.length = 0"):
+	case strings.HasPrefix(message, `Cannot invoke "`), bytes.HasPrefix(want.Body, []byte(noMessage)),
+		message == "No more data", strings.HasPrefix(message, "Wrong id.length = 0"):
 		// OpenTSDB fails on a group without points, and on an expression that lacks a time
 		// of its user, and does not read further: 400 is for what else the request has wrong.
 		return expError{"a null pointer is answered", []int{http.StatusOK, http.StatusBadRequest}, ""}, true
@@ -153,7 +165,10 @@ func errorRule(body string, want, got Answer) (expError, bool) {
 }
 
 // faultsOfExpressions are how messages of expressions begin that can be parsed and not answered.
-var faultsOfExpressions = []string{"No intersections found: ", "Missing results for variable ", "Expression returned a result of type: ", "cannot evaluate "}
+var faultsOfExpressions = []string{
+	"No intersections found: ", "Missing results for variable ", "Expression returned a result of type: ",
+	"cannot evaluate ",
+}
 
 // differentFaults reports whether two messages are of faults of different kinds that expressions
 // have.
@@ -162,7 +177,9 @@ func differentFaults(theirs, ours string) bool {
 		theirs = "cannot evaluate " // as it is told here
 	}
 	kind := func(message string) int {
-		return slices.IndexFunc(faultsOfExpressions, func(begin string) bool { return strings.HasPrefix(message, begin) })
+		return slices.IndexFunc(faultsOfExpressions, func(begin string) bool {
+			return strings.HasPrefix(message, begin)
+		})
 	}
 	a, b := kind(theirs), kind(ours)
 	return a >= 0 && b >= 0 && a != b
@@ -246,7 +263,10 @@ func usersWithOtherTimes(body string, ask func(body string) []byte) (ids []strin
 	for before := -1; before < len(ids); { // until no expression uses one more of them
 		before = len(ids)
 		for _, e := range expressions {
-			if !slices.Contains(ids, e.ID) && slices.ContainsFunc(name.FindAllString(e.Expr, -1), func(used string) bool { return uses(e.ID, used) }) {
+			if !slices.Contains(ids, e.ID) &&
+				slices.ContainsFunc(name.FindAllString(e.Expr, -1), func(used string) bool {
+					return uses(e.ID, used)
+				}) {
 				ids = append(ids, e.ID)
 			}
 		}

@@ -23,20 +23,23 @@ func TestHasUnused(t *testing.T) {
 	f(`{"id":"e","expr":"a + b"}`, ``, false)
 	f(`{"id":"e","expr":"a + b"}`, `{"id":"a"}`, true)
 	f(`{"id":"e","expr":"d * b"},{"id":"d","expr":"a"}`, `{"id":"e"}`, false)
-	f(`{"id":"e","expr":"d * a"},{"id":"d","expr":"e"}`, `{"id":"e"}`, true) // a circle of d and e, which does not use b
+	// A circle of d and e, which does not use b.
+	f(`{"id":"e","expr":"d * a"},{"id":"d","expr":"e"}`, `{"id":"e"}`, true)
 	f(`{"id":"e","expr":"e + a + b"}`, ``, false)
 }
 
 // usersWithOtherTimes names the expressions with rows at times that an expression in them does not
 // have, and all that use those.
 func TestUsersWithOtherTimes(t *testing.T) {
-	const body = `{"metrics":[{"id":"a"},{"id":"b"}],"outputs":[{"id":"f"}],"expressions":[{"id":"h","expr":"g + a"},{"id":"d","expr":"a"},{"id":"e","expr":"a + d"},
+	const body = `{"metrics":[{"id":"a"},{"id":"b"}],"outputs":[{"id":"f"}],"expressions":[` +
+		`{"id":"h","expr":"g + a"},{"id":"d","expr":"a"},{"id":"e","expr":"a + d"},
 		{"id":"f","expr":"e + b"},{"id":"g","expr":"f"}]}`
 	answer := func(asked string) []byte {
 		if !strings.Contains(asked, `"outputs":[]`) {
 			t.Errorf("asked for %s, want all outputs", asked)
 		}
-		return []byte(`{"outputs":[{"id":"d","dps":[[1,1]]},{"id":"e","dps":[[1,2]]},{"id":"f","dps":[[1,2],[2,2]]},{"id":"g","dps":[[1,2],[2,2]]},{"id":"h","dps":[[1,2]]}]}`)
+		return []byte(`{"outputs":[{"id":"d","dps":[[1,1]]},{"id":"e","dps":[[1,2]]},{"id":"f","dps":[[1,2],` +
+			`[2,2]]},{"id":"g","dps":[[1,2],[2,2]]},{"id":"h","dps":[[1,2]]}]}`)
 	}
 	got, err := usersWithOtherTimes(body, answer)
 	slices.Sort(got)
@@ -45,8 +48,8 @@ func TestUsersWithOtherTimes(t *testing.T) {
 	}
 }
 
-// OpenTSDB's null pointer is answered, also if the JVM gives it no message any more: then the body is a text. An infinite
-// value fails a request here before an expression that cannot be evaluated.
+// OpenTSDB's null pointer is answered, also if the JVM gives it no message any more: then the body
+// is a text. An infinite value fails a request here before an expression that cannot be evaluated.
 func TestErrorRule_faultsOfOpenTSDB(t *testing.T) {
 	const body = `{"expressions":[{"id":"e","expr":"!1 + a"}]}`
 	object := func(message string) []byte { return []byte(`{"error":{"message":"` + message + `"}}`) }
@@ -54,11 +57,23 @@ func TestErrorRule_faultsOfOpenTSDB(t *testing.T) {
 		theirs, ours Answer
 		rule         string
 	}{
-		{Answer{Status: 400, Body: object(`Cannot invoke \"byte[].length\" because \"uid\" is null`)}, Answer{Status: 200}, "a null pointer is answered"},
+		{
+			Answer{Status: 400, Body: object(`Cannot invoke \"byte[].length\" because \"uid\" is null`)},
+			Answer{Status: 200},
+			"a null pointer is answered",
+		},
 		{Answer{Status: 500, Body: []byte(noMessage)}, Answer{Status: 200}, "a null pointer is answered"},
 		{Answer{Status: 500, Body: []byte("out of memory")}, Answer{Status: 200}, "400 for 500"},
-		{Answer{Status: 400, Body: object("ExpressionIterator.<init>@148![0,6]: '!1 + a' +/- error")}, Answer{Status: 400, Body: object("Got Infinity: Infinity in this")}, "infinity fails a request first"},
-		{Answer{Status: 400, Body: object("ExpressionIterator.<init>@148![0,6]: '!1 + a' +/- error")}, Answer{Status: 400, Body: object("cannot evaluate 'e'")}, "what cannot be computed is told in words"},
+		{
+			Answer{Status: 400, Body: object("ExpressionIterator.<init>@148![0,6]: '!1 + a' +/- error")},
+			Answer{Status: 400, Body: object("Got Infinity: Infinity in this")},
+			"infinity fails a request first",
+		},
+		{
+			Answer{Status: 400, Body: object("ExpressionIterator.<init>@148![0,6]: '!1 + a' +/- error")},
+			Answer{Status: 400, Body: object("cannot evaluate 'e'")},
+			"what cannot be computed is told in words",
+		},
 	} {
 		if got, ok := errorRule(body, c.theirs, c.ours); got.rule != c.rule || !ok {
 			t.Errorf("%s and %s: rule %q, want %q", c.theirs.Body, c.ours.Body, got.rule, c.rule)
@@ -73,7 +88,11 @@ func TestErrorRule_twoFaults(t *testing.T) {
 	answer := func(message string) Answer {
 		return Answer{Status: 400, Body: []byte(`{"error":{"message":"` + message + `"}}`)}
 	}
-	const noKeys, noResults, jexl = "No intersections found: x", "Missing results for variable X", "ExpressionIterator.<init>@148![1,25]: '(!2) - a' +/- error"
+	const (
+		noKeys    = "No intersections found: x"
+		noResults = "Missing results for variable X"
+		jexl      = "ExpressionIterator.<init>@148![1,25]: '(!2) - a' +/- error"
+	)
 	for _, c := range []struct {
 		body, theirs, ours string
 		rule               string

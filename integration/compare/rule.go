@@ -23,8 +23,9 @@ var Rules = []Rule{
 		},
 	},
 	{
-		Name:   "one of several duplicates",
-		Reason: "rows are read side by side, so of several rows with duplicates either server names the one that it meets first",
+		Name: "one of several duplicates",
+		Reason: "rows are read side by side, so of several rows with duplicates either server names the one that " +
+			"it meets first",
 		Apply: func(want, got *Answer) bool {
 			return string(want.Body) != string(got.Body) && cutBoth(want, got, " timestamp for key=[")
 		},

@@ -8,7 +8,9 @@ const LostBucket = "a salted OpenTSDB loses a bucket now and then"
 
 // Salted asks OpenTSDB on salted tables and judges its answer. An answer that differs counts as OpenTSDB's loss only if
 // both further ones are judged equal. The answer of ours that judge compares with must be the same each time.
-func Salted(ask func() Answer, judge func(want Answer) (Report, []string, error)) (want Answer, r Report, applied []string, err error) {
+func Salted(
+	ask func() Answer, judge func(want Answer) (Report, []string, error),
+) (want Answer, r Report, applied []string, err error) {
 	want = ask()
 	r, applied, err = judge(want)
 	if err != nil || r.Equal() {

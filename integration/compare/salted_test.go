@@ -31,7 +31,8 @@ func TestWithSalted(t *testing.T) {
 			return compare.Answer{Status: 200, Body: []byte(c.answers[asked-1])}
 		}
 		r, applied, err := compare.WithSalted(ask, compare.Answer{Status: 200, Body: []byte(c.got)})
-		if equal := err == nil && r.Equal(); equal != c.equal || slices.Contains(applied, compare.LostBucket) != c.lost || asked != len(c.answers) {
+		if equal := err == nil && r.Equal(); equal != c.equal ||
+			slices.Contains(applied, compare.LostBucket) != c.lost || asked != len(c.answers) {
 			t.Errorf("%s: equal %t, rules %q, %d questions, error %v; want equal %t, lost %t, %d questions",
 				c.name, equal, applied, asked, err, c.equal, c.lost, len(c.answers))
 		}

@@ -10,7 +10,8 @@ func TestUnknownNames(t *testing.T) {
 	}
 	a, b := answer(400, "No such name for 'tagv': 'RAW'"), answer(400, "No such name for 'tagk': 'it's'")
 	theirs, ours, ok := UnknownNames(a, b)
-	if want1, want2 := (UnknownName{"tagv", "RAW"}), (UnknownName{"tagk", "it's"}); !ok || theirs != want1 || ours != want2 {
+	want1, want2 := (UnknownName{"tagv", "RAW"}), (UnknownName{"tagk", "it's"})
+	if !ok || theirs != want1 || ours != want2 {
 		t.Errorf("got %v, %v, %t, want %v and %v", theirs, ours, ok, want1, want2)
 	}
 	for name, other := range map[string]Answer{

@@ -46,7 +46,8 @@ func run(args []string, out io.Writer) error {
 	// The strict reader returns a list of faults that is no nil error when it is empty, and keeps no
 	// panels, so the dashboard is read once more.
 	var faults cog.BuildErrors
-	if err := new(dashboard.Dashboard).UnmarshalJSONStrict(text); err != nil && (!errors.As(err, &faults) || len(faults) > 0) {
+	if err := new(dashboard.Dashboard).UnmarshalJSONStrict(text); err != nil &&
+		(!errors.As(err, &faults) || len(faults) > 0) {
 		return err
 	}
 	var d dashboard.Dashboard
@@ -76,7 +77,8 @@ func expressions(d *dashboard.Dashboard, out io.Writer) error {
 		for i, target := range p.Panel.Targets {
 			q, ok := target.(*prometheus.Dataquery)
 			if !ok || q.Datasource == nil || q.Datasource.Type == nil || *q.Datasource.Type != "prometheus" {
-				return fmt.Errorf("panel %q: query %d is a %T, want one for a data source of the type prometheus", title, i, target)
+				return fmt.Errorf("panel %q: query %d is a %T, want one for a data source of the type prometheus",
+					title, i, target)
 			}
 			fmt.Fprintln(out, q.Expr)
 		}

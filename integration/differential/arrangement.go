@@ -37,7 +37,10 @@ func schema(saltWidth, saltBuckets, metric, tagK, tagV int) encoding.Schema {
 // Arrangements are those that a seed asks questions of: a plain and a salted layout, each strict
 // and lenient on the same rows.
 func Arrangements(seed uint64) (all []Arrangement) {
-	for i, a := range []Arrangement{{Layout: "plain", Schema: encoding.DefaultSchema()}, saltedLayouts[seed%uint64(len(saltedLayouts))]} {
+	for i, a := range []Arrangement{
+		{Layout: "plain", Schema: encoding.DefaultSchema()},
+		saltedLayouts[seed%uint64(len(saltedLayouts))],
+	} {
 		for j, lenient := range []bool{false, true} {
 			a.Lenient, a.data, a.questions, a.number = lenient, seed+uint64(i), seed, uint64(2*i+j)+100
 			all = append(all, a)

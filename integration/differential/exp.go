@@ -109,7 +109,9 @@ func RandomExp(r *rand.Rand, d *Data) Exp {
 	for i := range r.IntN(3) {
 		// A list without filters is empty rather than nil, which JSON would write as null.
 		e.Filters = append(e.Filters, ExpFilter{
-			ID: fmt.Sprintf("f%d", i), Tags: append([]Filter{}, randomFilters(r, d, of.Subs[0].Metric)...), ExplicitTags: r.IntN(8) == 0,
+			ID:           fmt.Sprintf("f%d", i),
+			Tags:         append([]Filter{}, randomFilters(r, d, of.Subs[0].Metric)...),
+			ExplicitTags: r.IntN(8) == 0,
 		})
 	}
 	alignGroupBy(e.Filters)
@@ -177,7 +179,9 @@ func randomExpExpression(r *rand.Rand, e *Exp, id string) ExpExpression {
 	x := ExpExpression{ID: id, Expr: randomExpr(r, e.variables()), Fill: randomFill(r)}
 	if r.IntN(3) > 0 {
 		x.Join = &ExpJoin{
-			Operator: pick(r, []string{"union", "intersection", "INTERSECTION"}), UseQueryTags: r.IntN(3) == 0, IncludeAggTags: r.IntN(2) == 0,
+			Operator:       pick(r, []string{"union", "intersection", "INTERSECTION"}),
+			UseQueryTags:   r.IntN(3) == 0,
+			IncludeAggTags: r.IntN(2) == 0,
 		}
 	}
 	return x
@@ -220,7 +224,10 @@ func randomExpr(r *rand.Rand, variables []string) string {
 func randomFormula(r *rand.Rand, variables []string, deep int) string {
 	if deep == 0 {
 		if r.IntN(3) == 0 {
-			return pick(r, []string{"1", "2", "7", "100", "2.5", "0.1", "0.123456789", "16777217.0", "0", "3.0d", "0.5d", "1000000000000l"})
+			return pick(r, []string{
+				"1", "2", "7", "100", "2.5", "0.1", "0.123456789", "16777217.0", "0", "3.0d", "0.5d",
+				"1000000000000l",
+			})
 		}
 		return pick(r, variables)
 	}

@@ -79,7 +79,8 @@ func (m bounds) put(r *rand.Rand, s Series, ms int64) json.RawMessage {
 		point["timestamp"] = ms / second
 	}
 	if r.IntN(2) == 0 {
-		point["id"], point["value"] = HistogramCodec, base64.StdEncoding.EncodeToString(encoding.AppendHistogram(nil, &h))
+		point["id"] = HistogramCodec
+		point["value"] = base64.StdEncoding.EncodeToString(encoding.AppendHistogram(nil, &h))
 	} else {
 		buckets := map[string]int64{}
 		for _, b := range h.Buckets {
@@ -101,7 +102,12 @@ func RandomHistogramQuery(r *rand.Rand, d *Data, salted bool) Query {
 	q.setTimes(r, d, 4*hour, []int64{hour / 6, hour, 2 * hour, 2 * hour, 6 * hour, 6 * hour})
 	for range 1 + max(0, r.IntN(6)-4) {
 		m := pick(r, histogramMetrics)
-		s := Sub{Aggregator: pick(r, []string{"sum", "sum", "none"}), Metric: m.name, Filters: randomFilters(r, d, m.name), Rate: r.IntN(6) == 0}
+		s := Sub{
+			Aggregator: pick(r, []string{"sum", "sum", "none"}),
+			Metric:     m.name,
+			Filters:    randomFilters(r, d, m.name),
+			Rate:       r.IntN(6) == 0,
+		}
 		if salted {
 			s.Aggregator = "sum"
 		}
@@ -114,7 +120,8 @@ func RandomHistogramQuery(r *rand.Rand, d *Data, salted bool) Query {
 		}
 		if r.IntN(2) == 0 {
 			s.RollupUsage = "ROLLUP_RAW" // OpenTSDB looks for histograms among rollups otherwise
-			s.Downsample = pick(r, []string{"1m", "5m", "7m", "10m", "20m", "1h", "1hc", "40s"}) + "-sum" + pick(r, []string{"", "", "-nan", "-zero"})
+			s.Downsample = pick(r, []string{"1m", "5m", "7m", "10m", "20m", "1h", "1hc", "40s"}) + "-sum" +
+				pick(r, []string{"", "", "-nan", "-zero"})
 			if r.IntN(30) == 0 {
 				s.Downsample = "5m-avg"
 			}

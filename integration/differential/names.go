@@ -86,7 +86,8 @@ func (n *names) assign(r *rand.Rand, kind encoding.UIDKind, name string) {
 // or where it meets another UID. OpenTSDB quotes the second E once too often and finds no such
 // row. Source: QueryUtil.addId.
 func misquoted(uid encoding.UID) bool {
-	return bytes.Contains(uid, []byte(`\EE`)) || bytes.HasPrefix(uid, []byte("EE")) || bytes.HasSuffix(uid, []byte(`\E`))
+	return bytes.Contains(uid, []byte(`\EE`)) || bytes.HasPrefix(uid, []byte("EE")) ||
+		bytes.HasSuffix(uid, []byte(`\E`))
 }
 
 func (n *names) taken(kind encoding.UIDKind, uid encoding.UID) bool {

@@ -38,9 +38,10 @@ func (p Pair) CompareExp(e Exp) Comparison {
 	return Compare(e, func(e Exp) (c Comparison) {
 		c.Got = p.Ours(e.Request())
 		p.judge(&c, e.Request(), func(want compare.Answer) (compare.Report, []string, error) {
-			r, rule, err := compare.Comparer{Permits: compare.Standard}.Expressions(e.Body(), want, c.Got, func(body string) []byte {
-				return p.Ours(Request{"/api/query/exp", body}).Body
-			})
+			r, rule, err := compare.Comparer{Permits: compare.Standard}.Expressions(e.Body(), want,
+				c.Got, func(body string) []byte {
+					return p.Ours(Request{"/api/query/exp", body}).Body
+				})
 			if rule == "" {
 				return r, nil, err
 			}

@@ -133,9 +133,18 @@ func timeJSON(text string) json.RawMessage {
 
 func (s Sub) json() subJSON {
 	j := subJSON{
-		Aggregator: s.Aggregator, Metric: s.Metric, TSUIDs: s.TSUIDs, Downsample: s.Downsample,
-		Rate: s.Rate, RateOptions: s.Options, Filters: s.Filters, ExplicitTags: s.ExplicitTags,
-		RollupUsage: s.RollupUsage, PreAggregate: s.PreAggregate, Percentiles: s.Percentiles, ShowBuckets: s.ShowBuckets,
+		Aggregator:   s.Aggregator,
+		Metric:       s.Metric,
+		TSUIDs:       s.TSUIDs,
+		Downsample:   s.Downsample,
+		Rate:         s.Rate,
+		RateOptions:  s.Options,
+		Filters:      s.Filters,
+		ExplicitTags: s.ExplicitTags,
+		RollupUsage:  s.RollupUsage,
+		PreAggregate: s.PreAggregate,
+		Percentiles:  s.Percentiles,
+		ShowBuckets:  s.ShowBuckets,
 	}
 	if s.AsTags {
 		j.Filters, j.Tags = nil, map[string]string{}
@@ -261,7 +270,9 @@ func (q Query) Clone() Query {
 	q.Subs = slices.Clone(q.Subs)
 	for i := range q.Subs {
 		s := &q.Subs[i]
-		s.TSUIDs, s.Filters, s.Percentiles = slices.Clone(s.TSUIDs), slices.Clone(s.Filters), slices.Clone(s.Percentiles)
+		s.TSUIDs = slices.Clone(s.TSUIDs)
+		s.Filters = slices.Clone(s.Filters)
+		s.Percentiles = slices.Clone(s.Percentiles)
 		if s.Options != nil {
 			o := *s.Options
 			s.Options = &o

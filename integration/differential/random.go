@@ -17,7 +17,9 @@ func Random(r *rand.Rand, d *Data) Query {
 		q.Subs = append(q.Subs, randomSub(r, d))
 	}
 	if q.AsGET { // which reads TSUIDs before metrics, wherever they stand
-		slices.SortStableFunc(q.Subs, func(a, b Sub) int { return cmp.Compare(min(1, len(b.TSUIDs)), min(1, len(a.TSUIDs))) })
+		slices.SortStableFunc(q.Subs, func(a, b Sub) int {
+			return cmp.Compare(min(1, len(b.TSUIDs)), min(1, len(a.TSUIDs)))
+		})
 	}
 	one := func(in int) bool { return r.IntN(in) == 0 }
 	q.MS, q.Arrays, q.ShowTSUIDs, q.ShowQuery = one(2), one(4), one(4), one(8)

@@ -81,7 +81,8 @@ func randomWildcard(r *rand.Rand, v string) string {
 func randomRegexp(r *rand.Rand, v string) string {
 	cut := r.IntN(len(v) + 1)
 	return pick(r, []string{
-		".*", ".", "^" + v[:cut], v[cut:] + "$", "^(" + v + "|web02)$", "[a-z]+[0-9]", "(?i)" + v, "^[^w]", "b.*b|a", "^$", `\d\d$`, "0[12]",
+		".*", ".", "^" + v[:cut], v[cut:] + "$", "^(" + v + "|web02)$", "[a-z]+[0-9]", "(?i)" + v, "^[^w]", "b.*b|a",
+		"^$", `\d\d$`, "0[12]",
 	})
 }
 

@@ -96,7 +96,8 @@ func TestQuery_getIsPost(t *testing.T) {
 		// A GET ignores a downsampler that does not begin with a digit, keeps an order of filters
 		// that a map of tags does not have, and joins equal filters.
 		incomparable := func(s Sub) bool {
-			return s.AsTags || len(s.TSUIDs) > 0 && len(s.Filters) > 0 || strings.HasPrefix(s.Downsample, "all") || len(s.Filters) > len(onePerKey(s.Filters))
+			return s.AsTags || len(s.TSUIDs) > 0 && len(s.Filters) > 0 || strings.HasPrefix(s.Downsample, "all") ||
+				len(s.Filters) > len(onePerKey(s.Filters))
 		}
 		if !q.AsGET || slices.ContainsFunc(q.Subs, incomparable) {
 			continue

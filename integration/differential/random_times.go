@@ -12,7 +12,8 @@ import (
 // randomTimes sets start and end: often at a point, or 1 ms beside it, or on a round time.
 func randomTimes(r *rand.Rand, d *Data, q *Query) {
 	slow := slices.ContainsFunc(q.Subs, func(s Sub) bool { return s.slow(d) })
-	span, lengths := int64(FineSpan), []int64{second, hour / 6, hour, hour, 2 * hour, 2 * hour, 3*hour + 7, 6 * hour, 8 * hour}
+	span := int64(FineSpan)
+	lengths := []int64{second, hour / 6, hour, hour, 2 * hour, 2 * hour, 3*hour + 7, 6 * hour, 8 * hour}
 	if slow {
 		span, lengths = SlowSpan, []int64{3 * hour, day, 7 * day, 20 * day, 45 * day, 80 * day}
 	}
@@ -100,11 +101,14 @@ func readTime(text string) int64 {
 const maxBuckets = 3000
 
 var (
-	fineIntervals = []string{"1s", "10s", "500ms", "1500ms", "30s", "1m", "1m", "5m", "5m", "7m", "90s", "13m", "1h", "1h", "2h", "5h", "1d", "0all", "all",
-		"1mc", "5mc", "7mc", "1hc", "5hc", "7hc", "1dc", "1wc", "40sc"}
+	fineIntervals = []string{"1s", "10s", "500ms", "1500ms", "30s", "1m", "1m", "5m", "5m", "7m", "90s", "13m",
+		"1h", "1h", "2h", "5h", "1d", "0all", "all", "1mc", "5mc", "7mc", "1hc", "5hc", "7hc", "1dc", "1wc",
+		"40sc"}
 	slowIntervals = []string{"1h", "6h", "7h", "36h", "1d", "3d", "1w", "2w", "1n", "1y", "0all",
 		"1dc", "3dc", "1wc", "2wc", "1nc", "2nc", "5nc", "1yc", "12hc", "7hc"}
-	nominal = map[byte]int64{'s': second, 'm': 60 * second, 'h': hour, 'd': day, 'w': 7 * day, 'n': 30 * day, 'y': 365 * day}
+	nominal = map[byte]int64{
+		's': second, 'm': 60 * second, 'h': hour, 'd': day, 'w': 7 * day, 'n': 30 * day, 'y': 365 * day,
+	}
 )
 
 func randomDownsample(r *rand.Rand, slow bool, span int64) string {

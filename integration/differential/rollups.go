@@ -93,7 +93,9 @@ func Rollups(seed uint64) (*Data, []Put) {
 
 // put are the bodies of one time, and the path that takes them: a raw point if interval is
 // "", else a rollup by each of the four aggregations. With groupBy they are pre-aggregates.
-func (m rolledMetric) put(r *rand.Rand, s Series, interval string, ms int64, groupBy string) (path string, all []json.RawMessage) {
+func (m rolledMetric) put(
+	r *rand.Rand, s Series, interval string, ms int64, groupBy string,
+) (path string, all []json.RawMessage) {
 	value := func() any {
 		if m.float {
 			return float64(r.IntN(10000)) / 8
@@ -154,18 +156,31 @@ func RandomRollupQuery(r *rand.Rand, d *Data) Query {
 	q.setTimes(r, d, pick(r, []int64{12 * hour, 12 * hour, day, 4 * day}), lengths)
 	for range 1 + max(0, r.IntN(6)-4) {
 		m := rolledMetrics[max(0, r.IntN(8)-3)] // the first one, which has everything, most often
-		s := Sub{Aggregator: randomAggregator(r), Metric: m.name, Filters: randomFilters(r, d, m.name), Rate: r.IntN(4) == 0}
+		s := Sub{
+			Aggregator: randomAggregator(r),
+			Metric:     m.name,
+			Filters:    randomFilters(r, d, m.name),
+			Rate:       r.IntN(4) == 0,
+		}
 		if of := d.Of(m.name); r.IntN(10) > 0 { // most queries should find something
 			target := pick(r, of)
 			s.Filters = slices.DeleteFunc(s.Filters, func(f Filter) bool { return !admits(f, target.Tags) })
 		}
 		s.Downsample = randomRollupDownsample(r, q.span())
-		s.RollupUsage = pick(r, []string{"", "", "", "ROLLUP_RAW", "ROLLUP_NOFALLBACK", "rollup_fallback", "ROLLUP_FALLBACK", "ROLLUP_FALLBACK_RAW"})
+		s.RollupUsage = pick(r, []string{
+			"", "", "", "ROLLUP_RAW", "ROLLUP_NOFALLBACK", "rollup_fallback", "ROLLUP_FALLBACK",
+			"ROLLUP_FALLBACK_RAW",
+		})
 		switch r.IntN(8) {
 		case 0:
 			s.PreAggregate = true
 		case 1: // the tag of pre-aggregates: each value but RAW asks for them
-			s.Filters = append(s.Filters, Filter{Type: "literal_or", TagK: "_aggregate", Text: pick(r, []string{"SUM", "MAX", "SUM|MAX", "RAW", "absent"}), GroupBy: r.IntN(2) == 0})
+			s.Filters = append(s.Filters, Filter{
+				Type:    "literal_or",
+				TagK:    "_aggregate",
+				Text:    pick(r, []string{"SUM", "MAX", "SUM|MAX", "RAW", "absent"}),
+				GroupBy: r.IntN(2) == 0,
+			})
 		}
 		if q.AsGET {
 			s.othersFirst()
@@ -179,7 +194,10 @@ func randomRollupDownsample(r *rand.Rand, span int64) string {
 	if r.IntN(12) == 0 {
 		return ""
 	}
-	interval := pick(r, []string{"1m", "5m", "10m", "20m", "30m", "60m", "1h", "1h", "90m", "2h", "6h", "12h", "1d", "2d", "1w", "0all", "1hc", "1dc"})
+	interval := pick(r, []string{
+		"1m", "5m", "10m", "20m", "30m", "60m", "1h", "1h", "90m", "2h", "6h", "12h", "1d", "2d", "1w", "0all",
+		"1hc", "1dc",
+	})
 	function := pick(r, []string{"sum", "sum", "avg", "avg", "count", "min", "max", "zimsum", "mimmin", "mimmax"})
 	if r.IntN(15) == 0 {
 		function = pick(r, []string{"dev", "p90", "first", "last", "mult"})

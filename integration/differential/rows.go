@@ -108,7 +108,12 @@ func holds(points []Point, ms int64) bool {
 }
 
 func (w *rowWriter) qualifier(p Point) encoding.Qualifier {
-	return encoding.Qualifier{OffsetMS: int32(p.MS - int64(w.base)*1000), Milli: p.Milli, Float: p.Float, Width: len(p.Value)}
+	return encoding.Qualifier{
+		OffsetMS: int32(p.MS - int64(w.base)*1000),
+		Milli:    p.Milli,
+		Float:    p.Float,
+		Width:    len(p.Value),
+	}
 }
 
 func (w *rowWriter) add(qualifier, value []byte) {
@@ -185,13 +190,17 @@ func (d *Data) notes(r *rand.Rand) (cells []Cell) {
 		key := d.key(s, encoding.KeyTime(encoding.Hour(start)))
 		if i%8 == 0 { // of no series: under salt 0 and a metric UID of zeros, without tags
 			note.TSUID = ""
-			key = d.Schema.AppendRangeKey(nil, 0, make(encoding.UID, d.Schema.MetricWidth), encoding.KeyTime(encoding.Hour(start)))
+			key = d.Schema.AppendRangeKey(nil, 0, make(encoding.UID, d.Schema.MetricWidth),
+				encoding.KeyTime(encoding.Hour(start)))
 		}
 		qualifier := encoding.AppendAnnotationQualifier(nil, start)
 		if id := string(key) + string(qualifier); !seen[id] {
 			seen[id] = true
 			cells = append(cells, Cell{Timestamp: firstWrite + 1000, Cell: encoding.Cell{
-				Row: key, Family: encoding.FamilyData, Qualifier: qualifier, Value: encoding.AppendAnnotation(nil, note),
+				Row:       key,
+				Family:    encoding.FamilyData,
+				Qualifier: qualifier,
+				Value:     encoding.AppendAnnotation(nil, note),
 			}})
 		}
 	}

@@ -28,7 +28,8 @@ func TestShrink(t *testing.T) {
 		shrunk++
 		small := Shrink(q, d, 2000, fails)
 		s := small.Subs[0]
-		if !fails(small) || len(small.Subs) != 1 || len(s.Filters) > 0 && len(s.TSUIDs) == 0 && !s.ExplicitTags || s.Rate || small.AsGET || small.MS || small.ShowTSUIDs {
+		if !fails(small) || len(small.Subs) != 1 || len(s.Filters) > 0 && len(s.TSUIDs) == 0 && !s.ExplicitTags ||
+			s.Rate || small.AsGET || small.MS || small.ShowTSUIDs {
 			t.Fatalf("%s\nshrunk to %s", q.Body(), small.Body())
 		}
 		if !s.ExplicitTags && !slices.Equal(s.TSUIDs, []string{culprit}) && !strings.EqualFold(s.TSUIDs[0], culprit) {

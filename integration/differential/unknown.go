@@ -76,7 +76,8 @@ func filtersWithout(filters []Filter, name compare.UnknownName) (kept []Filter, 
 			found = true
 			continue
 		}
-		if values := strings.Split(f.Text, "|"); name.Kind == "tagv" && f.Type == "literal_or" && slices.Contains(values, name.Name) {
+		values := strings.Split(f.Text, "|")
+		if name.Kind == "tagv" && f.Type == "literal_or" && slices.Contains(values, name.Name) {
 			found = true
 			values = slices.DeleteFunc(values, func(v string) bool { return v == name.Name })
 			if len(values) == 0 {

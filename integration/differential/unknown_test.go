@@ -57,7 +57,8 @@ func TestCompare(t *testing.T) {
 			return between(theirs, ours, slices.Concat(q.Subs[0].Filters, q.Subs[1].Filters))
 		})
 		if c.Equal() != equal || !slices.Equal(c.Rules, rules) {
-			t.Errorf("%s: %v, error %v, rules %q; want equal %t, rules %q", name, c.Report, c.Err, c.Rules, equal, rules)
+			t.Errorf("%s: %v, error %v, rules %q; want equal %t, rules %q",
+				name, c.Report, c.Err, c.Rules, equal, rules)
 		}
 
 		e := Exp{Filters: []ExpFilter{{ID: "f", Tags: filters[:1]}, {ID: "g", Tags: filters[1:]}}}
@@ -65,7 +66,8 @@ func TestCompare(t *testing.T) {
 			return between(theirs, ours, slices.Concat(e.Filters[0].Tags, e.Filters[1].Tags))
 		})
 		if c.Equal() != equal || !slices.Equal(c.Rules, rules) {
-			t.Errorf("%s, expressions: %v, error %v, rules %q; want equal %t, rules %q", name, c.Report, c.Err, c.Rules, equal, rules)
+			t.Errorf("%s, expressions: %v, error %v, rules %q; want equal %t, rules %q",
+				name, c.Report, c.Err, c.Rules, equal, rules)
 		}
 	}
 	ruled := []string{compare.OneOfUnknownNames}
@@ -73,14 +75,21 @@ func TestCompare(t *testing.T) {
 	last := func(unknown ...string) teller { return teller{unknown, true} }
 
 	f("one name", first("a"), last("a"), true, nil, literals("host", "a|x"), literals("dc", "y"))
-	f("two names of a filter", first("a", "b"), last("a", "b"), true, ruled, literals("host", "a|x|b"), literals("dc", "y"))
+	f("two names of a filter", first("a", "b"), last("a", "b"), true, ruled, literals("host", "a|x|b"),
+		literals("dc", "y"))
 	f("two names of two", first("a", "b"), last("a", "b"), true, ruled, literals("host", "a"), literals("dc", "b"))
-	f("a key and a value", first("rack", "b"), last("rack", "b"), true, ruled, literals("rack", "x"), literals("dc", "b"))
-	f("three names", first("a", "b", "c"), last("a", "b", "c"), true, ruled, literals("host", "a|c"), literals("dc", "b|c|x"))
-	f("ours knows the name that theirs tells", first("a", "b"), last("b"), false, nil, literals("host", "a"), literals("dc", "b"))
-	f("theirs knows the name that ours tells", first("a"), last("a", "b"), false, nil, literals("host", "a"), literals("dc", "b"))
-	f("ours knows one of three", first("a", "b", "c"), last("a", "c"), false, nil, literals("host", "a|b"), literals("dc", "c"))
-	f("a name that was not asked for", first("a"), teller{[]string{"y"}, true}, false, nil, literals("host", "a"), literals("dc", "y"))
+	f("a key and a value", first("rack", "b"), last("rack", "b"), true, ruled, literals("rack", "x"),
+		literals("dc", "b"))
+	f("three names", first("a", "b", "c"), last("a", "b", "c"), true, ruled, literals("host", "a|c"),
+		literals("dc", "b|c|x"))
+	f("ours knows the name that theirs tells",
+		first("a", "b"), last("b"), false, nil, literals("host", "a"), literals("dc", "b"))
+	f("theirs knows the name that ours tells",
+		first("a"), last("a", "b"), false, nil, literals("host", "a"), literals("dc", "b"))
+	f("ours knows one of three", first("a", "b", "c"), last("a", "c"), false, nil, literals("host", "a|b"),
+		literals("dc", "c"))
+	f("a name that was not asked for",
+		first("a"), teller{[]string{"y"}, true}, false, nil, literals("host", "a"), literals("dc", "y"))
 }
 
 // Compare stops asking when an answer names something that is not in the question.
@@ -88,7 +97,8 @@ func TestCompare_ends(t *testing.T) {
 	asked := 0
 	c := Compare(Query{Subs: []Sub{{Filters: []Filter{literals("host", "a")}}}}, func(Query) (c Comparison) {
 		asked++
-		c.Want, c.Got = teller{[]string{"a"}, true}.answer([]Filter{literals("host", "a")}), teller{[]string{"z"}, true}.answer([]Filter{literals("host", "z")})
+		c.Want = teller{[]string{"a"}, true}.answer([]Filter{literals("host", "a")})
+		c.Got = teller{[]string{"z"}, true}.answer([]Filter{literals("host", "z")})
 		c.Report, c.Rules, c.Err = compare.WithReference(c.Want, c.Got)
 		return c
 	})

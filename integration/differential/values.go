@@ -219,8 +219,14 @@ func counter(r *rand.Rand, last *int64) (bool, []byte) {
 }
 
 var (
-	edgeIntegers = []int64{0, -1, 127, 128, -128, -129, 1 << 15, 1 << 31, 1<<53 + 1, math.MaxInt64, math.MinInt64, math.MaxInt64 - 7}
-	edgeFloats   = []float64{0, math.Copysign(0, -1), 0.1, 1e7, 1e-4, 9.999999e6, 1e23, math.MaxFloat64, -math.MaxFloat64, 5e-324, math.MaxFloat32, -2.5}
+	edgeIntegers = []int64{
+		0, -1, 127, 128, -128, -129, 1 << 15, 1 << 31, 1<<53 + 1, math.MaxInt64, math.MinInt64,
+		math.MaxInt64 - 7,
+	}
+	edgeFloats = []float64{
+		0, math.Copysign(0, -1), 0.1, 1e7, 1e-4, 9.999999e6, 1e23, math.MaxFloat64, -math.MaxFloat64, 5e-324,
+		math.MaxFloat32, -2.5,
+	}
 )
 
 func edge(r *rand.Rand, last *int64) (bool, []byte) {

@@ -19,12 +19,14 @@ type CellChange struct {
 
 // Change changes a row.
 func (a *Admin) Change(ctx context.Context, table string, c CellChange) error {
-	return a.do(ctx, "change", table, c.Kind, hex.EncodeToString(c.Row), hex.EncodeToString(c.Qualifier), hex.EncodeToString(c.Value), strconv.FormatInt(c.At, 10))
+	return a.do(ctx, "change", table, c.Kind, hex.EncodeToString(c.Row), hex.EncodeToString(c.Qualifier),
+		hex.EncodeToString(c.Value), strconv.FormatInt(c.At, 10))
 }
 
 // BulkLoad loads a file with one cell into a table.
 func (a *Admin) BulkLoad(ctx context.Context, table string, c CellChange) error {
-	return a.do(ctx, "bulk load", table, hex.EncodeToString(c.Row), hex.EncodeToString(c.Qualifier), hex.EncodeToString(c.Value), strconv.FormatInt(c.At, 10))
+	return a.do(ctx, "bulk load", table, hex.EncodeToString(c.Row), hex.EncodeToString(c.Qualifier),
+		hex.EncodeToString(c.Value), strconv.FormatInt(c.At, 10))
 }
 
 // Region does something to a region, given by encoded name: flush, minor compaction, major

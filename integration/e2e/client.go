@@ -42,7 +42,8 @@ func Post(ctx context.Context, url string, body any, header ...string) (Answer, 
 		}
 		text = string(b)
 	}
-	return request(ctx, http.MethodPost, url, strings.NewReader(text), append([]string{"Content-Type", "application/json"}, header...))
+	return request(ctx, http.MethodPost, url, strings.NewReader(text),
+		append([]string{"Content-Type", "application/json"}, header...))
 }
 
 // request sends a request and reads the answer to its end. header holds names and values in turn.

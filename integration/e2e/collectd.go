@@ -43,8 +43,12 @@ func StartCollectd(ctx context.Context, host, port string) (*Collectd, error) {
 	c := &Collectd{dir: dir}
 	if err == nil {
 		c.Process, err = Start(ctx, Command{
-			Name: "collectd", Path: filepath.Join(unpacked, "usr", "sbin", "collectd"), Dir: dir, Args: []string{"-f", "-C", config},
-			Env: append(os.Environ(), "LD_LIBRARY_PATH="+filepath.Join(unpacked, "usr", "lib", architecture+"-linux-gnu")),
+			Name: "collectd",
+			Path: filepath.Join(unpacked, "usr", "sbin", "collectd"),
+			Dir:  dir,
+			Args: []string{"-f", "-C", config},
+			Env: append(os.Environ(),
+				"LD_LIBRARY_PATH="+filepath.Join(unpacked, "usr", "lib", architecture+"-linux-gnu")),
 		})
 	}
 	if err != nil {

@@ -63,7 +63,10 @@ func (d *Debian) StartUnit(ctx context.Context, name, logs string) (*Process, er
 		return nil, fmt.Errorf("start unit %s: %w", name, err)
 	}
 
-	args := []string{"--userspec=" + unit["User"] + ":" + unit["Group"], d.Root, "/usr/bin/env", "-i", "-C", unit["WorkingDirectory"]}
+	args := []string{
+		"--userspec=" + unit["User"] + ":" + unit["Group"], d.Root, "/usr/bin/env", "-i", "-C",
+		unit["WorkingDirectory"],
+	}
 	for key, value := range environment {
 		args = append(args, key+"="+value)
 	}

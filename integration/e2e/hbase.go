@@ -141,7 +141,8 @@ func (h *HBase) start(ctx context.Context) error {
 		h.regions = append(h.regions, &regionServer{port: ports[2+i]})
 		if h.options.Front != nil {
 			port := strconv.Itoa(ports[2+i])
-			if err := h.options.Front(net.JoinHostPort("127.0.0.1", port), net.JoinHostPort(behindFront, port)); err != nil {
+			if err := h.options.Front(net.JoinHostPort("127.0.0.1", port),
+				net.JoinHostPort(behindFront, port)); err != nil {
 				return fmt.Errorf("front of region server %d: %w", i, err)
 			}
 		}
@@ -289,7 +290,8 @@ func opened() []string {
 	var flags []string
 	for _, p := range strings.Fields("java.lang java.lang.reflect java.nio java.util java.util.concurrent " +
 		"sun.nio.ch jdk.internal.ref jdk.internal.misc") {
-		flags = append(flags, "--add-opens", "java.base/"+p+"=ALL-UNNAMED", "--add-exports", "java.base/"+p+"=ALL-UNNAMED")
+		flags = append(flags, "--add-opens", "java.base/"+p+"=ALL-UNNAMED",
+			"--add-exports", "java.base/"+p+"=ALL-UNNAMED")
 	}
 	return flags
 }

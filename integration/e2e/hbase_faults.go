@@ -22,7 +22,9 @@ func (h *HBase) StartZooKeeper(ctx context.Context) (err error) {
 	if h.zk, err = h.java(ctx, "zookeeper", zookeeperMain, 128); err != nil {
 		return err
 	}
-	return UntilProcess(ctx, h.zk, 50*time.Millisecond, func(ctx context.Context) error { return dials(ctx, h.Quorum()) })
+	return UntilProcess(ctx, h.zk, 50*time.Millisecond, func(ctx context.Context) error {
+		return dials(ctx, h.Quorum())
+	})
 }
 
 // KillMaster ends the master as kill -9 does. The region servers go on.

@@ -154,7 +154,8 @@ func (h *HDFS) nameNodeReady(ctx context.Context) error {
 		return err
 	}
 	if state.FSState != "Operational" || state.NumLiveDataNodes != len(h.data) {
-		return fmt.Errorf("HDFS is %s with %d live data nodes, want Operational with %d", state.FSState, state.NumLiveDataNodes, len(h.data))
+		return fmt.Errorf("HDFS is %s with %d live data nodes, want Operational with %d",
+			state.FSState, state.NumLiveDataNodes, len(h.data))
 	}
 	return nil
 }

@@ -47,7 +47,8 @@ func BuildImage(ctx context.Context, source, dir string) (*Image, error) {
 		return nil, err
 	}
 	b := buildah{unpacked: filepath.Join(here, "build", "setup", "buildah"), dir: dir}
-	if _, err := b.run(ctx, "bud", b.policy(), "--isolation", "chroot", "--format", "docker", "--tag", name, source); err != nil {
+	_, err = b.run(ctx, "bud", b.policy(), "--isolation", "chroot", "--format", "docker", "--tag", name, source)
+	if err != nil {
 		return nil, err
 	}
 	text, err := b.run(ctx, "inspect", "--type", "image", name)
@@ -84,16 +85,21 @@ func (b buildah) run(ctx context.Context, args ...string) ([]byte, error) {
 	}
 
 	// It mounts things; in a namespace of its own that ends with it.
-	global := []string{"--mount", program, "--root", filepath.Join(b.dir, "root"), "--runroot", filepath.Join(b.dir, "run"), "--storage-driver", "vfs"}
+	global := []string{
+		"--mount", program, "--root", filepath.Join(b.dir, "root"), "--runroot", filepath.Join(b.dir, "run"),
+		"--storage-driver", "vfs",
+	}
 	cmd := exec.CommandContext(ctx, "unshare", append(global, args...)...)
 	architecture := map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[runtime.GOARCH]
-	cmd.Env = append(cmd.Environ(), "LD_LIBRARY_PATH="+filepath.Join(b.unpacked, "usr", "lib", architecture+"-linux-gnu"),
+	cmd.Env = append(cmd.Environ(),
+		"LD_LIBRARY_PATH="+filepath.Join(b.unpacked, "usr", "lib", architecture+"-linux-gnu"),
 		"CONTAINERS_CONF="+filepath.Join(b.unpacked, "usr", "share", "containers", "containers.conf"),
 		"CONTAINERS_REGISTRIES_CONF="+filepath.Join(b.unpacked, "etc", "containers", "registries.conf"))
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	if err := cmd.Run(); err != nil {
-		return nil, fmt.Errorf("buildah %s: %w\n%s%s", args[0], errors.Join(err, context.Cause(ctx)), out.Bytes(), errs.Bytes())
+		return nil, fmt.Errorf("buildah %s: %w\n%s%s",
+			args[0], errors.Join(err, context.Cause(ctx)), out.Bytes(), errs.Bytes())
 	}
 	return out.Bytes(), nil
 }

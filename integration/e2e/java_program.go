@@ -10,9 +10,9 @@ import (
 )
 
 // JavaProgram is a running Java program of one source file with a cluster's classes and
-// configuration. Commands go in and answers come out a line each: the words of a command are parted by
-// tabs; its answer is any lines "-<tab>DATA" and then "ok" or "error<tab>REASON". Its methods may be called from several
-// goroutines; calls run one after the other.
+// configuration. Commands go in and answers come out a line each: the words of a command are parted
+// by tabs; its answer is any lines "-<tab>DATA" and then "ok" or "error<tab>REASON". Its methods
+// may be called from several goroutines; calls run one after the other.
 type JavaProgram struct {
 	mu      sync.Mutex
 	command Command
@@ -22,13 +22,17 @@ type JavaProgram struct {
 
 // StartJava starts a program whose source is a path in the repository, compiled before or now. The log NAME.log is
 // in the cluster's directory.
-func (h *HBase) StartJava(ctx context.Context, name, source string, heapMiB int, flags ...string) (*JavaProgram, error) {
+func (h *HBase) StartJava(
+	ctx context.Context, name, source string, heapMiB int, flags ...string,
+) (*JavaProgram, error) {
 	classes, main, err := javaClasses(ctx, source, h.class)
 	if err != nil {
 		return nil, err
 	}
 	args := append(append(javaFlags(h.dir, classes+":"+h.class, heapMiB), h.securedFlags()...), flags...)
-	p := &JavaProgram{command: Command{Name: name, Path: "java", Dir: h.dir, Interactive: true, Args: append(args, main)}}
+	p := &JavaProgram{
+		command: Command{Name: name, Path: "java", Dir: h.dir, Interactive: true, Args: append(args, main)},
+	}
 	return p, p.start(ctx)
 }
 

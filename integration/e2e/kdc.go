@@ -69,7 +69,13 @@ func (k *KDC) create(ctx context.Context) error {
 
 // Restart starts the KDC, again after Stop.
 func (k *KDC) Restart(ctx context.Context) error {
-	p, err := Start(ctx, Command{Name: "krb5kdc", Path: filepath.Join(k.unpacked, "usr/sbin/krb5kdc"), Args: []string{"-n"}, Dir: k.dir, Env: k.env()})
+	p, err := Start(ctx, Command{
+		Name: "krb5kdc",
+		Path: filepath.Join(k.unpacked, "usr/sbin/krb5kdc"),
+		Args: []string{"-n"},
+		Dir:  k.dir,
+		Env:  k.env(),
+	})
 	if err != nil {
 		return err
 	}
@@ -109,7 +115,8 @@ func (k *KDC) Keytab(ctx context.Context, principals ...string) (string, error) 
 	}
 	for _, p := range principals {
 		// The second fails for one that was not made.
-		if err := k.admin(ctx, "addprinc -randkey -maxrenewlife 7days "+p); err != nil && !strings.Contains(err.Error(), "already exists") {
+		if err := k.admin(ctx, "addprinc -randkey -maxrenewlife 7days "+p); err != nil &&
+			!strings.Contains(err.Error(), "already exists") {
 			return "", err
 		}
 		if err := k.admin(ctx, "ktadd -k "+path+" "+p); err != nil {

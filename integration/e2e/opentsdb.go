@@ -172,8 +172,9 @@ func (t *OpenTSDB) Tool(ctx context.Context, class string, args ...string) ([]by
 	if err != nil {
 		return nil, err
 	}
-	java := []string{"-Xmx256m", "-XX:+UseSerialGC", "-XX:-UsePerfData", "-Djava.net.preferIPv4Stack=true", "-Djava.io.tmpdir=" + t.dir,
-		"-cp", t.dir + ":" + path, "net.opentsdb.tools." + class, "--config=" + filepath.Join(t.dir, "opentsdb.conf")}
+	java := []string{"-Xmx256m", "-XX:+UseSerialGC", "-XX:-UsePerfData", "-Djava.net.preferIPv4Stack=true",
+		"-Djava.io.tmpdir=" + t.dir, "-cp", t.dir + ":" + path, "net.opentsdb.tools." + class,
+		"--config=" + filepath.Join(t.dir, "opentsdb.conf")}
 	return runScript(ctx, nil, "java", append(java, args...))
 }
 

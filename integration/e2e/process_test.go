@@ -22,7 +22,12 @@ import (
 // port, says whether it has it, and waits.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 3 && os.Args[1] == "start-and-wait" {
-		p, err := Start(context.Background(), Command{Name: "child", Path: "sleep", Args: []string{"600"}, Dir: os.Args[2]})
+		p, err := Start(context.Background(), Command{
+			Name: "child",
+			Path: "sleep",
+			Args: []string{"600"},
+			Dir:  os.Args[2],
+		})
 		if err != nil {
 			fmt.Println(err)
 			os.Exit(1)
@@ -89,14 +94,24 @@ func TestProcess_startFails(t *testing.T) {
 
 // Kill ends grandchildren too, for a server may have forked.
 func TestProcess_killEndsTheGroup(t *testing.T) {
-	p := start(t, Command{Name: "family", Path: "sh", Args: []string{"-c", "sleep 600 & echo $!; wait"}, Interactive: true})
+	p := start(t, Command{
+		Name:        "family",
+		Path:        "sh",
+		Args:        []string{"-c", "sleep 600 & echo $!; wait"},
+		Interactive: true,
+	})
 	grandchild := readPID(t, p)
 	p.Kill()
 	untilGone(t, grandchild)
 }
 
 func TestProcess_stopThatIsIgnored(t *testing.T) {
-	p := start(t, Command{Name: "deaf", Path: "sh", Args: []string{"-c", "trap '' TERM; echo ready; while :; do sleep 1; done"}, Interactive: true})
+	p := start(t, Command{
+		Name:        "deaf",
+		Path:        "sh",
+		Args:        []string{"-c", "trap '' TERM; echo ready; while :; do sleep 1; done"},
+		Interactive: true,
+	})
 	if line, err := bufio.NewReader(p.Stdout).ReadString('\n'); err != nil || line != "ready\n" {
 		t.Fatalf("line %q, error %v", line, err)
 	}
@@ -116,7 +131,12 @@ func TestProcess_diesWithItsParent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	parent := start(t, Command{Name: "parent", Path: self, Args: []string{"start-and-wait", t.TempDir()}, Interactive: true})
+	parent := start(t, Command{
+		Name:        "parent",
+		Path:        self,
+		Args:        []string{"start-and-wait", t.TempDir()},
+		Interactive: true,
+	})
 	child := readPID(t, parent)
 	if err := parent.Signal(syscall.SIGKILL); err != nil { // not the group: only the parent
 		t.Fatal(err)
@@ -165,7 +185,8 @@ func TestProcess_memory(t *testing.T) {
 const grown = 64 << 20
 
 func growAndShrink() {
-	memory, err := syscall.Mmap(-1, 0, grown, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
+	memory, err := syscall.Mmap(-1, 0, grown, syscall.PROT_READ|syscall.PROT_WRITE,
+		syscall.MAP_ANON|syscall.MAP_PRIVATE)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -253,8 +274,11 @@ func TestUntil(t *testing.T) {
 
 func TestUntilProcess_exited(t *testing.T) {
 	p := start(t, Command{Name: "server", Path: "sh", Args: []string{"-c", "echo no such file; exit 2"}})
-	err := UntilProcess(soon(t), p, time.Millisecond, func(context.Context) error { return errors.New("not listening") })
-	if err == nil || !strings.Contains(err.Error(), "server exited: exit status 2") || !strings.Contains(err.Error(), "no such file") {
+	err := UntilProcess(soon(t), p, time.Millisecond, func(context.Context) error {
+		return errors.New("not listening")
+	})
+	if err == nil || !strings.Contains(err.Error(), "server exited: exit status 2") ||
+		!strings.Contains(err.Error(), "no such file") {
 		t.Errorf("error %v, want the exit status and the log", err)
 	}
 }
@@ -280,7 +304,12 @@ func TestFreePort_otherProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	claimed := func(port int) (*Process, string) {
-		p := start(t, Command{Name: "other", Path: self, Args: []string{"claim", strconv.Itoa(port)}, Interactive: true})
+		p := start(t, Command{
+			Name:        "other",
+			Path:        self,
+			Args:        []string{"claim", strconv.Itoa(port)},
+			Interactive: true,
+		})
 		line, err := bufio.NewReader(p.Stdout).ReadString('\n')
 		if err != nil {
 			t.Fatalf("%v\n%s", err, p.LogTail(5))
@@ -298,7 +327,8 @@ func TestFreePort_otherProcess(t *testing.T) {
 	theirs := 1_000_000 + os.Getpid() // no port, so that no other run of this test claims it
 	other, got := claimed(theirs)
 	if ok, err := claim(theirs); got != "true <nil>" || ok || err != nil {
-		t.Errorf("port %d for another process: %s, and then for this one: %t, %v; want true and then false", theirs, got, ok, err)
+		t.Errorf("port %d for another process: %s, and then for this one: %t, %v; want true and then false",
+			theirs, got, ok, err)
 	}
 	other.Kill()
 	if ok, err := claim(theirs); !ok || err != nil {
@@ -310,14 +340,16 @@ func TestOwnEnvironment(t *testing.T) {
 	t.Setenv("DOWNPOUR_STORE", "pebble:mine")
 	t.Setenv("E2E_KEPT", "yes")
 	env := strings.Join(ownEnvironment(map[string]string{"DOWNPOUR_LISTEN": "x"}), "\n")
-	if strings.Contains(env, "pebble:mine") || !strings.Contains(env, "E2E_KEPT=yes") || !strings.Contains(env, "DOWNPOUR_LISTEN=x") {
+	if strings.Contains(env, "pebble:mine") || !strings.Contains(env, "E2E_KEPT=yes") ||
+		!strings.Contains(env, "DOWNPOUR_LISTEN=x") {
 		t.Errorf("want DOWNPOUR_LISTEN and E2E_KEPT but not DOWNPOUR_STORE in the environment:\n%s", env)
 	}
 }
 
 func TestParseCell(t *testing.T) {
 	c, err := parseCell("00ff\tt\t0000\t01")
-	if err != nil || string(c.Row) != "\x00\xff" || c.Family != "t" || string(c.Qualifier) != "\x00\x00" || string(c.Value) != "\x01" {
+	if err != nil || string(c.Row) != "\x00\xff" || c.Family != "t" || string(c.Qualifier) != "\x00\x00" ||
+		string(c.Value) != "\x01" {
 		t.Errorf("cell %+v, error %v", c, err)
 	}
 	for _, line := range []string{"", "00\tt\t00", "0\tt\t00\t00", "00\tt\t00\tzz"} {

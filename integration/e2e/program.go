@@ -102,9 +102,9 @@ func (o ProgramOptions) program(ctx context.Context, pkg string) (string, error)
 	return Build(ctx, pkg)
 }
 
-// StartGateway builds and starts the gateway and returns when /readyz answers 200. DOWNPOUR_LISTEN is a free loopback port
-// unless Env sets it; the store is the embedded one in the working directory unless
-// Env sets DOWNPOUR_STORE.
+// StartGateway builds and starts the gateway and returns when /readyz answers 200. DOWNPOUR_LISTEN
+// is a free loopback port unless Env sets it; the store is the embedded one in the working
+// directory unless Env sets DOWNPOUR_STORE.
 func StartGateway(ctx context.Context, o ProgramOptions) (*Program, error) {
 	return startProgram(ctx, "./gateway/cmd/gateway", "DOWNPOUR_LISTEN", o)
 }

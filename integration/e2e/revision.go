@@ -17,7 +17,8 @@ func BuildPrograms(ctx context.Context, root, out string) error {
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return err
 	}
-	return inDir(ctx, root, "go", "build", "-trimpath", "-o", out+string(filepath.Separator), "./gateway/cmd/gateway", "./pushdown/cmd/pushdown")
+	return inDir(ctx, root, "go", "build", "-trimpath", "-o", out+string(filepath.Separator), "./gateway/cmd/gateway",
+		"./pushdown/cmd/pushdown")
 }
 
 // BuildRevision is BuildPrograms of a revision of the git repository in root. It checks the revision

@@ -81,7 +81,8 @@ func JavaWriters(ctx context.Context, source string, args ...string) ([]byte, er
 	if err != nil {
 		return nil, err
 	}
-	return runScript(ctx, nil, "java", append([]string{"-XX:+UseSerialGC", "-XX:-UsePerfData", "-cp", dir + ":" + class, main}, args...))
+	return runScript(ctx, nil, "java",
+		append([]string{"-XX:+UseSerialGC", "-XX:-UsePerfData", "-cp", dir + ":" + class, main}, args...))
 }
 
 // Node runs a script of integration/browser, given by its path in the module,
@@ -100,7 +101,8 @@ func Node(ctx context.Context, script string, args ...string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", shell, ErrNotSetUp)
 	}
-	return runScript(ctx, []string{"CHROMIUM=" + chromium}, "node", append([]string{filepath.Join(dir, script)}, args...))
+	return runScript(ctx, []string{"CHROMIUM=" + chromium}, "node",
+		append([]string{filepath.Join(dir, script)}, args...))
 }
 
 // runScript runs an interpreter in a process group of its own, so that ending
@@ -113,7 +115,8 @@ func runScript(ctx context.Context, env []string, interpreter string, args []str
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	if err := cmd.Run(); err != nil {
-		return nil, fmt.Errorf("%s: %w\n%s%s", filepath.Base(args[0]), errors.Join(err, context.Cause(ctx)), out.Bytes(), errs.Bytes())
+		return nil, fmt.Errorf("%s: %w\n%s%s",
+			filepath.Base(args[0]), errors.Join(err, context.Cause(ctx)), out.Bytes(), errs.Bytes())
 	}
 	return out.Bytes(), nil
 }

@@ -43,11 +43,18 @@ func StartVictoriaMetrics(ctx context.Context) (*VictoriaMetrics, error) {
 		return nil, fmt.Errorf("start VictoriaMetrics: %w", err)
 	}
 	address := func(i int) string { return "127.0.0.1:" + strconv.Itoa(ports[i]) }
-	v := &VictoriaMetrics{URL: "http://" + address(0), Telnet: address(1), PutURL: "http://" + address(2), Version: version, dir: dir}
+	v := &VictoriaMetrics{
+		URL:     "http://" + address(0),
+		Telnet:  address(1),
+		PutURL:  "http://" + address(2),
+		Version: version,
+		dir:     dir,
+	}
 	v.Process, err = Start(ctx, Command{Name: "victoria-metrics", Path: path, Dir: dir, Args: []string{
 		"-httpListenAddr=" + address(0), "-opentsdbListenAddr=" + address(1), "-opentsdbHTTPListenAddr=" + address(2),
 		"-storageDataPath=" + filepath.Join(dir, "data"), "-retentionPeriod=100y",
-		"-search.disableCache", "-search.latencyOffset=0s", "-search.maxUniqueTimeseries=20000000", "-search.maxQueryDuration=5m",
+		"-search.disableCache", "-search.latencyOffset=0s", "-search.maxUniqueTimeseries=20000000",
+		"-search.maxQueryDuration=5m",
 	}})
 	if err == nil {
 		err = UntilProcess(ctx, v.Process, 50*time.Millisecond, func(ctx context.Context) error {
@@ -95,7 +102,8 @@ func SetUp(ctx context.Context, steps ...string) error {
 	if err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, "bash", append([]string{filepath.Join(dir, "integration", "setup", "setup.sh")}, steps...)...)
+	cmd := exec.CommandContext(ctx, "bash",
+		append([]string{filepath.Join(dir, "integration", "setup", "setup.sh")}, steps...)...)
 	var errs strings.Builder
 	cmd.Stderr = &errs
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

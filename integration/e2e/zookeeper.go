@@ -46,11 +46,14 @@ func (z *ZooKeeper) start(ctx context.Context, class string) (err error) {
 	if err != nil {
 		return err
 	}
-	args := append(append(javaFlags(z.dir, class, 64), sparing...), "org.apache.zookeeper.server.quorum.QuorumPeerMain", config)
+	args := append(append(javaFlags(z.dir, class, 64), sparing...),
+		"org.apache.zookeeper.server.quorum.QuorumPeerMain", config)
 	if z.process, err = Start(ctx, Command{Name: "zookeeper", Path: "java", Args: args, Dir: z.dir}); err != nil {
 		return err
 	}
-	err = UntilProcess(ctx, z.process, 50*time.Millisecond, func(ctx context.Context) error { return dials(ctx, z.Addr()) })
+	err = UntilProcess(ctx, z.process, 50*time.Millisecond, func(ctx context.Context) error {
+		return dials(ctx, z.Addr())
+	})
 	if err != nil {
 		z.process.Kill()
 	}

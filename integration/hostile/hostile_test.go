@@ -60,7 +60,10 @@ func TestDraw_variety(t *testing.T) {
 			}
 		}
 	}
-	want := []string{"exact", "arrow", "points", "telnet whole", "telnet halfclosed", "telnet unread", "telnet leaves", "telnet stops", "websocket unread", "websocket whole", "websocket slow"}
+	want := []string{
+		"exact", "arrow", "points", "telnet whole", "telnet halfclosed", "telnet unread", "telnet leaves",
+		"telnet stops", "websocket unread", "websocket whole", "websocket slow",
+	}
 	want = slices.AppendSeq(want, maps.Keys(liveExpressions))
 	for _, k := range kinds {
 		want = append(want, k.name)

@@ -21,7 +21,10 @@ func (d *drawing) lines() Request {
 		q.Manner = pick(d, []Manner{HalfClosed, Stops, Leaves})
 	case 2:
 		for range d.size(2000) {
-			b.WriteString(pick(d, []string{"put", "put a 1 1", "stats\n", "help", "version", "auth x", "\x00\xFF\x01", "put \x00 1 1 a=b", "put a 1 NaN a=b", "put a 99999999999999999999 1 a=b", "nonsense " + strings.Repeat("z", 500)}) + "\n")
+			b.WriteString(pick(d, []string{
+				"put", "put a 1 1", "stats\n", "help", "version", "auth x", "\x00\xFF\x01", "put \x00 1 1 a=b",
+				"put a 1 NaN a=b", "put a 99999999999999999999 1 a=b", "nonsense " + strings.Repeat("z", 500),
+			}) + "\n")
 		}
 	default:
 		q.Points = d.points(pick(d, []int{1, 10, 100, 5000}))

@@ -9,12 +9,18 @@ import (
 
 // subscribeExp subscribes to expressions that cost much, or that can never be answered.
 func (d *drawing) subscribeExp(id string) string {
-	time := map[string]any{"start": pick(d, []string{"1", strconv.Itoa(Era), strconv.Itoa(Era + 3600)}), "aggregator": pick(d, []string{"sum", "sum", "none", "p99"})}
+	time := map[string]any{
+		"start":      pick(d, []string{"1", strconv.Itoa(Era), strconv.Itoa(Era + 3600)}),
+		"aggregator": pick(d, []string{"sum", "sum", "none", "p99"}),
+	}
 	if d.one(4) {
 		time["end"] = strconv.Itoa(Era + 36_000)
 	}
 	if d.one(2) {
-		time["downsampler"] = map[string]any{"interval": pick(d, []string{"1ms", "1s", "1m", "1h"}), "aggregator": "avg"}
+		time["downsampler"] = map[string]any{
+			"interval":   pick(d, []string{"1ms", "1s", "1m", "1h"}),
+			"aggregator": "avg",
+		}
 	}
 
 	var metrics []any
@@ -25,14 +31,21 @@ func (d *drawing) subscribeExp(id string) string {
 	}
 	for i := range pick(d, []int{1, 2, 2, 20, 64, 300}) {
 		ids = append(ids, fmt.Sprint(letter, i))
-		m := map[string]any{"id": ids[i], "metric": pick(d, append(heavyLive, lightLive...)).metric, "aggregator": pick(d, []string{"sum", "avg", "max"})}
+		m := map[string]any{
+			"id":         ids[i],
+			"metric":     pick(d, append(heavyLive, lightLive...)).metric,
+			"aggregator": pick(d, []string{"sum", "avg", "max"}),
+		}
 		if d.one(2) {
 			m["filter"] = "f"
 		}
 		metrics = append(metrics, m)
 	}
 	body := map[string]any{"time": time, "metrics": metrics, "expressions": d.liveExpressions(ids),
-		"filters": []any{map[string]any{"id": "f", "tags": []any{map[string]any{"type": "wildcard", "tagk": "host", "filter": "*", "groupBy": true}}}}}
+		"filters": []any{map[string]any{
+			"id":   "f",
+			"tags": []any{map[string]any{"type": "wildcard", "tagk": "host", "filter": "*", "groupBy": true}},
+		}}}
 	if d.one(3) {
 		body["outputs"] = []any{map[string]any{"id": "e0"}, map[string]any{"id": ids[0]}, map[string]any{"id": "e0"}}
 	}
@@ -46,7 +59,10 @@ func (d *drawing) liveExpressions(ids []string) (all []any) {
 	add := func(text string) {
 		e := map[string]any{"id": "e" + strconv.Itoa(len(all)), "expr": text}
 		if d.one(2) {
-			e["join"] = map[string]any{"operator": pick(d, []string{"union", "union", "intersection"}), "useQueryTags": d.one(2)}
+			e["join"] = map[string]any{
+				"operator":     pick(d, []string{"union", "union", "intersection"}),
+				"useQueryTags": d.one(2),
+			}
 		}
 		all = append(all, e)
 	}

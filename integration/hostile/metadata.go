@@ -18,7 +18,10 @@ func (d *drawing) metadata() Request {
 		p.add("max", pick(d, []string{"1", "100000", "2147483647", "99999999999999999999", "-1", "x"}))
 	case 1:
 		m.path = "/api/search/lookup"
-		p.add("m", pick(d, []string{"*", Light, "hostile.wide", "hostile.slow{host=*}", "*{dc=dc1}", "{=web00001}", "nosuch", "hostile.wide{" + strings.Repeat("host=web00001,", d.size(512)) + "dc=*}"}))
+		p.add("m", pick(d, []string{
+			"*", Light, "hostile.wide", "hostile.slow{host=*}", "*{dc=dc1}", "{=web00001}", "nosuch",
+			"hostile.wide{" + strings.Repeat("host=web00001,", d.size(512)) + "dc=*}",
+		}))
 		p.add("limit", pick(d, []string{"0", "-1", "25", "2147483647"}))
 		if d.one(2) {
 			m = d.lookup()
@@ -27,7 +30,9 @@ func (d *drawing) metadata() Request {
 	case 2:
 		m.path = "/api/query/last"
 		for range pick(d, []int{1, 2, 50, 300}) {
-			p.add("timeseries", pick(d, []string{Light, "hostile.wide", "hostile.dense{host=web00001,dc=dc1}", "hostile.wide{host=*}", "nosuch"}))
+			p.add("timeseries", pick(d, []string{
+				Light, "hostile.wide", "hostile.dense{host=web00001,dc=dc1}", "hostile.wide{host=*}", "nosuch",
+			}))
 		}
 		p.flag(d.one(2), "resolve")
 		if d.one(2) {
@@ -38,7 +43,8 @@ func (d *drawing) metadata() Request {
 		}
 	case 3:
 		m.path = "/api/uid/" + pick(d, []string{"assign", "rename", "uidmeta", "tsmeta", "nosuch"})
-		p.add(pick(d, []string{"metric", "tagk", "tagv"}), strings.Repeat("hostile.new", 1+d.size(512))+strconv.Itoa(d.number))
+		p.add(pick(d, []string{"metric", "tagk", "tagv"}),
+			strings.Repeat("hostile.new", 1+d.size(512))+strconv.Itoa(d.number))
 		p.add("name", strings.Repeat("N", d.size(8192)))
 		p.add("uid", pick(d, []string{"000001", "FFFFFFFF", strings.Repeat("0", d.size(8192))}))
 		p.add("type", pick(d, []string{"metric", "tagk", "x"}))
@@ -47,14 +53,23 @@ func (d *drawing) metadata() Request {
 	case 5:
 		m.path = pick(d, []string{"/api/dropcaches", "/dropcaches"})
 	case 6:
-		m.path = pick(d, []string{"/api/stats/query", "/api/stats", "/stats", "/metrics", "/api/config", "/api/aggregators", "/api/config/filters", "/api/version", "/s/nosuch", "/", "/healthz"})
+		m.path = pick(d, []string{
+			"/api/stats/query", "/api/stats", "/stats", "/metrics", "/api/config", "/api/aggregators",
+			"/api/config/filters", "/api/version", "/s/nosuch", "/", "/healthz",
+		})
 	case 7:
 		m.path = "/api/" + strings.Repeat(pick(d, []string{"a/", "%2e%2e/", "//"}), d.size(4096))
 	default:
-		m.method, m.path = "POST", pick(d, []string{"/api/suggest", "/api/search/lookup", "/api/query/last", "/api/uid/assign", "/api/uid/tsmeta", "/api/annotation/bulk"})
+		m.method = "POST"
+		m.path = pick(d, []string{
+			"/api/suggest", "/api/search/lookup", "/api/query/last", "/api/uid/assign", "/api/uid/tsmeta",
+			"/api/annotation/bulk",
+		})
 		n := d.size(1 << 20)
-		m.body = []byte(pick(d, []string{strings.Repeat("[", n), strings.Repeat(`{"queries":[`, n/12+1), `{"type":"metrics","max":1e400}`, `[` + strings.Repeat(`{},`, n/3) + `{}]`,
-			`{"metric":["` + strings.Repeat("hostile.many", n/12+1) + `"]}`, `{"queries":[` + strings.Repeat(`{"metric":"`+Light+`"},`, n/32) + `{}]}`}))
+		m.body = []byte(pick(d, []string{strings.Repeat("[", n), strings.Repeat(`{"queries":[`, n/12+1),
+			`{"type":"metrics","max":1e400}`, `[` + strings.Repeat(`{},`, n/3) + `{}]`,
+			`{"metric":["` + strings.Repeat("hostile.many", n/12+1) + `"]}`,
+			`{"queries":[` + strings.Repeat(`{"metric":"`+Light+`"},`, n/32) + `{}]}`}))
 	}
 	m.path = p.on(m.path)
 	return m.request()
@@ -63,13 +78,19 @@ func (d *drawing) metadata() Request {
 func (d *drawing) lookup() message {
 	metric := pick(d, []string{"hostile.wide", "hostile.slow", "*", ""})
 	tags := strings.Repeat(`{"key":"host","value":"*"},`, d.size(256)) + `{"key":"dc","value":"dc1"}`
-	return message{method: "POST", path: "/api/search/lookup", body: fmt.Appendf(nil, `{"metric":%q,"tags":[%s],"limit":%d,"useMeta":%t}`, metric, tags, d.r.IntN(2)*1000, d.one(2))}
+	return message{
+		method: "POST",
+		path:   "/api/search/lookup",
+		body: fmt.Appendf(nil, `{"metric":%q,"tags":[%s],"limit":%d,"useMeta":%t}`,
+			metric, tags, d.r.IntN(2)*1000, d.one(2)),
+	}
 }
 
 // note is an annotation of no series of the world, for those come with answers.
 func (d *drawing) note() Request {
 	text := strings.Repeat("n", d.size(512<<10))
-	body := fmt.Sprintf(`{"startTime":%d,"tsuid":%q,"description":%q,"custom":{"a":%q}}`, Era+d.number, pick(d, []string{"", "FFFFFE000001000001", "zz", strings.Repeat("00", 500)}), text, text[:len(text)/2])
+	body := fmt.Sprintf(`{"startTime":%d,"tsuid":%q,"description":%q,"custom":{"a":%q}}`, Era+d.number,
+		pick(d, []string{"", "FFFFFE000001000001", "zz", strings.Repeat("00", 500)}), text, text[:len(text)/2])
 	m := message{method: pick(d, []string{"POST", "PUT", "DELETE"}), path: "/api/annotation", body: []byte(body)}
 	switch d.r.IntN(4) {
 	case 0:

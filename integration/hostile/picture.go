@@ -10,19 +10,34 @@ var pictureOptions = []struct {
 	name   string
 	values []string
 }{
-	{"wxh", []string{"800x400", "100x100", "1024x768", "3840x2160", "32767x256", "256x32767", "32767x32767", "100000x100000", "0x0", "-1x5", "99999999999999999999x1", "x", ""}},
-	{"yrange", []string{"[0:]", "[0:100]", "[100:0]", "[1e-300:1e300]", "[-1e308:1e308]", "[1:1]", "[:5]", "[0:1e999]", `[0:1];system("id")`}},
+	{"wxh", []string{
+		"800x400", "100x100", "1024x768", "3840x2160", "32767x256", "256x32767", "32767x32767",
+		"100000x100000", "0x0", "-1x5", "99999999999999999999x1", "x", "",
+	}},
+	{"yrange", []string{
+		"[0:]", "[0:100]", "[100:0]", "[1e-300:1e300]", "[-1e308:1e308]", "[1:1]", "[:5]", "[0:1e999]",
+		`[0:1];system("id")`,
+	}},
 	{"y2range", []string{"[0:]", "[5:1]", "[0:0.0000001]"}},
-	{"ylabel", []string{"load", "`id`", "%60id%60", "\x00\x1b", "</text><script>alert(1)</script>", "é漢字\u202e", strings.Repeat("x", 2000)}},
+	{"ylabel", []string{
+		"load", "`id`", "%60id%60", "\x00\x1b", "</text><script>alert(1)</script>", "é漢字\u202e",
+		strings.Repeat("x", 2000),
+	}},
 	{"y2label", []string{"right", ""}},
 	{"title", []string{"a title", `"; system "id"`, strings.Repeat("é", 500)}},
-	{"yformat", []string{"%.2f", "%.1s%c", "%25.2f", "%99999999999f", "%*d", "%n%n%n", "%s%s%s%s", strings.Repeat("%f", 50)}},
+	{
+		"yformat",
+		[]string{"%.2f", "%.1s%c", "%25.2f", "%99999999999f", "%*d", "%n%n%n", "%s%s%s%s", strings.Repeat("%f", 50)},
+	},
 	{"xformat", []string{"%H:%M", "%Y-%m-%d", "%", "%%", "%E", strings.Repeat("%A", 50)}},
 	{"key", []string{"out right top box", "below horiz", "center center", "nope", strings.Repeat("left ", 200)}},
 	{"bgcolor", []string{"x000000", "transparent", "x00000"}},
 	{"fgcolor", []string{"XFFffFF", "red"}},
 	{"style", []string{"linespoint", "points", "circles", "dots", "lines"}},
-	{"smooth", []string{"unique", "frequency", "cumulative", "csplines", "mcsplines", "bezier", "sbezier", "zsort", "nope"}},
+	{
+		"smooth",
+		[]string{"unique", "frequency", "cumulative", "csplines", "mcsplines", "bezier", "sbezier", "zsort", "nope"},
+	},
 	{"o", []string{"axis x1y2", "axis x1y2; system('id')", ""}},
 	{"tz", []string{"UTC", "Asia/Kathmandu", "Australia/Lord_Howe", "../../etc/passwd", "nowhere"}},
 }

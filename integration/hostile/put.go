@@ -21,7 +21,10 @@ const (
 
 // points are n new ones, of one series: no other request puts them.
 func (d *drawing) points(n int) (out []Point) {
-	p := Point{Metric: fmt.Sprintf("hostile.put%d", d.number%putMetrics), Writer: strconv.Itoa(d.number / putMetrics % putWriters)}
+	p := Point{
+		Metric: fmt.Sprintf("hostile.put%d", d.number%putMetrics),
+		Writer: strconv.Itoa(d.number / putMetrics % putWriters),
+	}
 	// The requests of one series have stretches of time one behind the other.
 	p.Time = Era + int64(d.number/(putMetrics*putWriters))*mostPoints
 	for range n {
@@ -47,7 +50,9 @@ func (d *drawing) put() Request {
 	p.flag(d.one(4), "sync")
 	m.path = p.on(m.path)
 	if d.one(3) {
-		m.set("Content-Type", pick(d, []string{"application/json", "text/plain", "application/x-www-form-urlencoded", strings.Repeat("x", 3000)}))
+		m.set("Content-Type", pick(d, []string{
+			"application/json", "text/plain", "application/x-www-form-urlencoded", strings.Repeat("x", 3000),
+		}))
 	}
 	switch d.r.IntN(6) {
 	case 0:
@@ -84,10 +89,12 @@ var spellings = []func(d *drawing, points []Point) []byte{
 		return list(points, `{"metric":"%s","timestamp":"%d","value":"%d","tags":{"writer":"%s"}}`)
 	},
 	func(_ *drawing, points []Point) []byte {
-		return list(points, `{"value":0,"tags":{"a":"b"},"m\u0065tric":"%s","timestamp":%d,"value":%d,"tags":{"writer":"%s"}}`)
+		return list(points,
+			`{"value":0,"tags":{"a":"b"},"m\u0065tric":"%s","timestamp":%d,"value":%d,"tags":{"writer":"%s"}}`)
 	},
 	func(_ *drawing, points []Point) []byte {
-		return list(points, `{"other":[{"a":[1,2,{"b":null}]}],"metric":"%s","timestamp":%d.0,"value":%d,"tags":{"wr\u0069ter":"%s"}}`)
+		return list(points,
+			`{"other":[{"a":[1,2,{"b":null}]}],"metric":"%s","timestamp":%d.0,"value":%d,"tags":{"wr\u0069ter":"%s"}}`)
 	},
 	func(d *drawing, points []Point) []byte { // blanks inside what series are known by
 		blank := strings.Repeat(pick(d, []string{" ", "\n", "\t \r\n"}), d.size(2<<20)/max(1, len(points)))
@@ -95,7 +102,9 @@ var spellings = []func(d *drawing, points []Point) []byte{
 	},
 	func(d *drawing, points []Point) []byte {
 		pad := strings.Repeat(" ", d.size(4<<20))
-		return []byte(pad + string(list(points, `{"metric":"%s","timestamp":%d,"value":%d,"tags":{"writer":"%s"}}`)) + pad)
+		return []byte(
+			pad + string(list(points, `{"metric":"%s","timestamp":%d,"value":%d,"tags":{"writer":"%s"}}`)) + pad,
+		)
 	},
 }
 
@@ -148,13 +157,19 @@ func (d *drawing) malformedPut() Request {
 		m.body = bomb()
 	case 9: // cut short
 		m.set("Content-Encoding", "gzip")
-		b := squeezed(bytes.Repeat([]byte(good), n/len(good)+1), func(w io.Writer) io.WriteCloser { return gzip.NewWriter(w) })
+		b := squeezed(bytes.Repeat([]byte(good), n/len(good)+1), func(w io.Writer) io.WriteCloser {
+			return gzip.NewWriter(w)
+		})
 		m.body = b[:d.r.IntN(len(b))]
 	case 10: // what no server takes, and a stream of another form than the header says
 		m.set("Content-Encoding", pick(d, []string{"br", "gzip, gzip", "gzip"}))
-		m.body = squeezed([]byte(good), func(w io.Writer) io.WriteCloser { f, _ := flate.NewWriter(w, 1); return f }) // of a level that exists
+		m.body = squeezed([]byte(good), func(w io.Writer) io.WriteCloser {
+			f, _ := flate.NewWriter(w, 1) // a level that exists
+			return f
+		})
 	default:
-		m.body = []byte(point(`"hostile.bad"`, "-1", pick(d, []string{`"NaN"`, "1e999", `""`, "null", "{}", "9223372036854775808"}), `{}`))
+		m.body = []byte(point(`"hostile.bad"`, "-1",
+			pick(d, []string{`"NaN"`, "1e999", `""`, "null", "{}", "9223372036854775808"}), `{}`))
 	}
 	q := m.request()
 	if d.one(4) {

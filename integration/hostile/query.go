@@ -41,11 +41,15 @@ var aggregators = aggregate.Names()
 // intervals of downsampling, from the usual to the impossible.
 var (
 	usualIntervals = []string{"10s", "1m", "5m", "10m", "1h"}
-	intervals      = []string{"1ms", "7ms", "1s", "7s", "40s", "1m", "11m", "1h", "7h", "1d", "1w", "1n", "1y", "30y", "1000y", "0all",
-		"1sc", "7mc", "1hc", "1dc", "2wc", "1nc", "1yc", "99999dc", "9223372036854775807ms", "9223372036854776s", "292271023y", "1.5m", "0s", "-1s", "1q"}
+	intervals      = []string{"1ms", "7ms", "1s", "7s", "40s", "1m", "11m", "1h", "7h", "1d", "1w", "1n", "1y",
+		"30y", "1000y", "0all", "1sc", "7mc", "1hc", "1dc", "2wc", "1nc", "1yc", "99999dc",
+		"9223372036854775807ms", "9223372036854776s", "292271023y", "1.5m", "0s", "-1s", "1q"}
 	usualFills = []string{"", "", "-none", "-nan", "-null", "-zero"}
 	fills      = append(slices.Clone(usualFills), "-scalar") // which is refused
-	rates      = []string{"rate", "rate{counter}", "rate{counter,65535}", "rate{counter,%d}", "rate{counter,9223372036854775807,1}", "rate{dropcounter,100}", "rate{counter,x}"}
+	rates      = []string{
+		"rate", "rate{counter}", "rate{counter,65535}", "rate{counter,%d}",
+		"rate{counter,9223372036854775807,1}", "rate{dropcounter,100}", "rate{counter,x}",
+	}
 )
 
 // query is one as dashboards send it, over some hours of one metric or several.
@@ -71,9 +75,13 @@ func (d *drawing) metric() *Metric { return &metrics[d.r.IntN(len(metrics))] }
 
 func (d *drawing) usualSub() sub {
 	m := d.metric()
-	s := sub{aggregator: pick(d, []string{"sum", "avg", "max", "min", "count", "none", "p95", "dev", "zimsum", "last"}), metric: m.Name}
+	s := sub{
+		aggregator: pick(d, []string{"sum", "avg", "max", "min", "count", "none", "p95", "dev", "zimsum", "last"}),
+		metric:     m.Name,
+	}
 	if !d.one(4) {
-		s.downsample = pick(d, usualIntervals) + "-" + pick(d, []string{"avg", "sum", "max", "count", "p99", "last"}) + pick(d, usualFills)
+		s.downsample = pick(d, usualIntervals) + "-" + pick(d, []string{"avg", "sum", "max", "count", "p99", "last"}) +
+			pick(d, usualFills)
 	}
 	if d.one(4) {
 		s.rate = d.rate()
@@ -112,7 +120,11 @@ func (d *drawing) filter(m *Metric) filter {
 		}
 		return host(d.r.IntN(m.Series))
 	}
-	switch f.kind = pick(d, []string{"literal_or", "literal_or", "iliteral_or", "not_literal_or", "not_iliteral_or", "wildcard", "wildcard", "iwildcard", "regexp"}); f.kind {
+	f.kind = pick(d, []string{
+		"literal_or", "literal_or", "iliteral_or", "not_literal_or", "not_iliteral_or", "wildcard", "wildcard",
+		"iwildcard", "regexp",
+	})
+	switch f.kind {
 	case "wildcard", "iwildcard":
 		f.text = pick(d, []string{"*", "*", "web0*", "*1", "*e*0*", "w*0*0*1*", "**"})
 	case "regexp":
@@ -198,8 +210,13 @@ const mostText = 2 << 20
 // absurdQuery asks for what nobody can have, or for little at a great price.
 func (d *drawing) absurdQuery() Request {
 	q := question{fixed: true}
-	q.start = pick(d, []string{"0", "1", "999", "1000", "1ms", "1970/01/01-00:00:00", "1000000000.5", "200y-ago", "1h-ago", "9999999999999", "-1", "now"})
-	q.end = pick(d, []string{"", "", "now", "1ms-ago", "1700000000", "4294967295", "9999999999999", "9223372036854775807", "0"})
+	q.start = pick(d, []string{
+		"0", "1", "999", "1000", "1ms", "1970/01/01-00:00:00", "1000000000.5", "200y-ago", "1h-ago",
+		"9999999999999", "-1", "now",
+	})
+	q.end = pick(d, []string{
+		"", "", "now", "1ms-ago", "1700000000", "4294967295", "9999999999999", "9223372036854775807", "0",
+	})
 	q.fixed = q.end != "" && !strings.Contains(q.start+q.end, "ago") && !strings.Contains(q.start+q.end, "now")
 	left := mostText
 	for i := range pick(d, []int{1, 1, 1, 2, 8, 60, 64, 65, 300}) {
@@ -215,7 +232,9 @@ func (d *drawing) absurdQuery() Request {
 			s.rate = fmt.Sprintf("rate{counter,%d}", i+1) // of equal sub-queries one would be left
 		}
 		if d.one(6) {
-			s.percentiles = pick(d, []string{"percentiles[50,99.9]", "percentiles[-1]", "percentiles[1e30]", "show-histogram-buckets"})
+			s.percentiles = pick(d, []string{
+				"percentiles[50,99.9]", "percentiles[-1]", "percentiles[1e30]", "show-histogram-buckets",
+			})
 		}
 		s.explicit = d.one(8)
 		for range pick(d, []int{0, 0, 1, 2, 50}) {
@@ -241,7 +260,8 @@ func (d *drawing) absurdFilter(m *Metric) filter {
 	switch d.r.IntN(5) {
 	case 0:
 		f.kind, f.text = "regexp", pick(d, []string{
-			"(a{1000}){4}", "((((.*)*)*)*)*b", "(.|w)*(.|e)*(.|b)*$", "(?i)[^x]{900}", `\p{L}{500}`, strings.Repeat("(", 1000), strings.Repeat("a|", 2000), "(x+x+)+y", `(a)\1`})
+			"(a{1000}){4}", "((((.*)*)*)*)*b", "(.|w)*(.|e)*(.|b)*$", "(?i)[^x]{900}", `\p{L}{500}`,
+			strings.Repeat("(", 1000), strings.Repeat("a|", 2000), "(x+x+)+y", `(a)\1`})
 	case 1:
 		f.kind, f.text = "wildcard", strings.Repeat("*0", 1+d.size(2048))
 	case 2:
@@ -347,8 +367,16 @@ func (q *question) body(odd bool) []byte {
 	if q.zone != "" {
 		b.WriteString(`,"timezone":` + text(q.zone))
 	}
-	names := map[string]string{"ms": "msResolution", "show_tsuids": "showTSUIDs", "show_query": "showQuery", "show_stats": "showStats",
-		"show_summary": "showSummary", "no_annotations": "noAnnotations", "global_annotations": "globalAnnotations", "padding": "padding"}
+	names := map[string]string{
+		"ms":                 "msResolution",
+		"show_tsuids":        "showTSUIDs",
+		"show_query":         "showQuery",
+		"show_stats":         "showStats",
+		"show_summary":       "showSummary",
+		"no_annotations":     "noAnnotations",
+		"global_annotations": "globalAnnotations",
+		"padding":            "padding",
+	}
 	for _, f := range q.flags {
 		if name := names[f]; name != "" {
 			fmt.Fprintf(&b, ",%q:true", name)
@@ -445,7 +473,8 @@ func (d *drawing) malformedQuery() Request {
 	case 1:
 		m.path = "/api/v" + pick(d, []string{"0", "1", "2", "99999999999999999999"}) + "/query"
 	case 2:
-		m.path = "/api/query?" + strings.Repeat("m=sum:"+Light+"&", d.size(1024)) + "start=0&serializer=" + pick(d, []string{"json", "x"})
+		m.path = "/api/query?" + strings.Repeat("m=sum:"+Light+"&", d.size(1024)) + "start=0&serializer=" +
+			pick(d, []string{"json", "x"})
 	case 3:
 		m.set("X-Long", strings.Repeat("h", d.size(64<<10)))
 	}

@@ -103,7 +103,10 @@ func (w *World) assign(kind encoding.UIDKind, name string) {
 // tags are those of series i, as row keys have them.
 func (w *World) tags(i int) []byte {
 	k, v := w.uids[encoding.UIDTagK], w.uids[encoding.UIDTagV]
-	return w.Schema.AppendTags(nil, []encoding.TagPair{{K: k["host"], V: v[host(i)]}, {K: k["dc"], V: v[centre(i%centres)]}})
+	return w.Schema.AppendTags(nil, []encoding.TagPair{
+		{K: k["host"], V: v[host(i)]},
+		{K: k["dc"], V: v[centre(i%centres)]},
+	})
 }
 
 // tsuid names series i of a metric, in hex.
@@ -138,8 +141,12 @@ func (w *World) Series() iter.Seq[encoding.Cell] {
 		for i := range metrics {
 			m := &metrics[i]
 			for s := range m.Series {
-				c := encoding.Cell{Row: slices.Concat(w.uids[encoding.UIDMetric][m.Name], w.tags(s)), Family: encoding.FamilyName,
-					Qualifier: []byte(encoding.MetaCounterQualifier), Value: encoding.AppendCounter(nil, int64(m.Points))}
+				c := encoding.Cell{
+					Row:       slices.Concat(w.uids[encoding.UIDMetric][m.Name], w.tags(s)),
+					Family:    encoding.FamilyName,
+					Qualifier: []byte(encoding.MetaCounterQualifier),
+					Value:     encoding.AppendCounter(nil, int64(m.Points)),
+				}
 				if !yield(c) {
 					return
 				}
@@ -171,7 +178,11 @@ func (w *World) rowsOf(m *Metric, yield func(encoding.Cell) bool) bool {
 			next++
 		}
 		for s := range m.Series {
-			c := encoding.Cell{Row: w.Schema.AppendRowKey(nil, metric, base, w.tags(s)), Family: encoding.FamilyData, Qualifier: encoding.AppendColumn}
+			c := encoding.Cell{
+				Row:       w.Schema.AppendRowKey(nil, metric, base, w.tags(s)),
+				Family:    encoding.FamilyData,
+				Qualifier: encoding.AppendColumn,
+			}
 			for i := first; i < next; i++ {
 				c.Value = m.appendPoint(c.Value, s, i, base)
 			}

@@ -56,7 +56,8 @@ func (l *lab) tryAll(ctx context.Context, faults []fault) (bad, lost int, err er
 					bad++
 					fmt.Fprintf(l.out, "SURVIVED %s: %v\n", f.name, err)
 				default:
-					fmt.Fprintf(l.out, "caught   %-40s by %s in %s after %s s, %.0f s with builds\n", f.name, f.test, f.dir, ran, time.Since(began).Seconds())
+					fmt.Fprintf(l.out, "caught   %-40s by %s in %s after %s s, %.0f s with builds\n",
+						f.name, f.test, f.dir, ran, time.Since(began).Seconds())
 				}
 				l.mu.Unlock()
 			}
@@ -116,7 +117,9 @@ func (l *lab) control(ctx context.Context, f fault) error {
 
 // test runs the fault's test and returns what it wrote.
 func (l *lab) test(ctx context.Context, f fault, args ...string) (string, error) {
-	args = append([]string{"test", "-vet=off", "-ldflags=-w", "-failfast", "-timeout", limit.String(), "-run", "^" + f.test + "$"}, args...)
+	own := []string{"test", "-vet=off", "-ldflags=-w", "-failfast"}
+	own = append(own, "-timeout", limit.String(), "-run", "^"+f.test+"$")
+	args = append(own, args...)
 	args = append(args, "./"+f.dir)
 	args = append(args, rapidflags.Of(filepath.Join(l.root, filepath.FromSlash(f.dir)))...)
 	cmd := exec.CommandContext(ctx, "go", args...)

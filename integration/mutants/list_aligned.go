@@ -28,16 +28,20 @@ var ofAligned = []mutant{
 		old: "(float != nil || g.hours > 0 && g.floats != isFloat)", new: "g.hours > 0 && g.floats != isFloat",
 		test: "gateway/query/engine/stage TestAligned_isPerSeries",
 	}, {
-		name: "aligned-integers-and-floats-of-two-parts", file: "gateway/query/merge/aligned.go",
-		old: "		if n > 0 && rows[n-1].floats != row.floats {\n", new: "		if n > 0 && rows[n-1].floats && !row.floats {\n",
+		name: "aligned-integers-and-floats-of-two-parts",
+		file: "gateway/query/merge/aligned.go",
+		old:  "		if n > 0 && rows[n-1].floats != row.floats {\n",
+		new:  "		if n > 0 && rows[n-1].floats && !row.floats {\n",
 		test: "gateway/query/engine/stage TestAligned_everyType",
 	}, {
 		name: "aligned-rate-of-a-series-of-a-later-part", file: "gateway/query/merge/aligned.go",
 		old: "(n > 0 || member.late)", new: "member.late",
 		test: "gateway/query/engine/stage TestAligned_everyHole",
 	}, {
-		name: "aligned-rate-from-1970", file: "gateway/query/merge/aligned.go",
-		old: "			from = 1 // the first rates, measured from 1970, are not emitted\n", new: "			from = 0\n",
+		name: "aligned-rate-from-1970",
+		file: "gateway/query/merge/aligned.go",
+		old:  "			from = 1 // the first rates, measured from 1970, are not emitted\n",
+		new:  "			from = 0\n",
 		test: "gateway/query/engine/stage TestAligned_takes",
 	}, {
 		name: "aligned-rate-between-parts-left-out", file: "gateway/query/merge/aligned.go",
@@ -48,8 +52,10 @@ var ofAligned = []mutant{
 		old: "before.members[k].last, bits", new: "before.members[k].first, bits",
 		test: "gateway/query/engine/stage TestAligned_takes",
 	}, {
-		name: "aligned-rate-between-hours-from-the-first-point", file: "pushdown/operator/aligned.go",
-		old: "	m.last = encoding.Value{Float: isFloat, Bits: bits[n-1]}\n", new: "	m.last = encoding.Value{Float: isFloat, Bits: bits[0]}\n",
+		name: "aligned-rate-between-hours-from-the-first-point",
+		file: "pushdown/operator/aligned.go",
+		old:  "	m.last = encoding.Value{Float: isFloat, Bits: bits[n-1]}\n",
+		new:  "	m.last = encoding.Value{Float: isFloat, Bits: bits[0]}\n",
 		test: "gateway/query/engine/stage TestAligned_takes",
 	}, {
 		name: "aligned-not-trimmed", file: "gateway/query/merge/aligned.go",
@@ -68,8 +74,10 @@ var ofAligned = []mutant{
 		old: "	if choice.aligned && !wholeHours(plan, parts) {\n", new: "	if false {\n",
 		test: "TestCutPlan_aligned",
 	}, {
-		name: "aligned-drops-resets", file: "pushdown/operator/aggregate/aligned.go",
-		old: "		(p.Rate == nil || !p.Rate.Counter || !p.Rate.DropResets)\n", new: "		(p.Rate == nil || true)\n",
+		name: "aligned-drops-resets",
+		file: "pushdown/operator/aggregate/aligned.go",
+		old:  "		(p.Rate == nil || !p.Rate.Counter || !p.Rate.DropResets)\n",
+		new:  "		(p.Rate == nil || true)\n",
 		test: "gateway/query/engine/stage TestAligned_isPerSeries",
 	}, {
 		name: "small-groups-forgotten", file: "gateway/query/engine/stage/aggregation.go",
@@ -96,8 +104,10 @@ var ofAligned = []mutant{
 		old: "a.ratesBetween(rows[n-1], row)", new: "a.ratesBetween(rows[0], row)",
 		test: "gateway/query/engine/stage TestAligned_takes",
 	}, {
-		name: "aligned-seam-of-another-series", file: "gateway/query/merge/aligned.go",
-		old: "		for before.members[k].span != member.span {\n			k++\n		}\n", new: "		k = i\n",
+		name: "aligned-seam-of-another-series",
+		file: "gateway/query/merge/aligned.go",
+		old:  "		for before.members[k].span != member.span {\n			k++\n		}\n",
+		new:  "		k = i\n",
 		test: "gateway/query/engine/stage TestAligned_everyHole",
 	}, {
 		name: "aligned-beside-per-series-parts", file: "gateway/query/merge/group.go",
@@ -120,8 +130,10 @@ var ofAligned = []mutant{
 		old: "	d.Reset(0)\n", new: "",
 		test: "TestOnlyBits_equalsCellByCell",
 	}, {
-		name: "bits-of-integers-and-floats", file: "encoding/onlybits.go",
-		old: "validFlags>>flags&1 == 0 || flags&floatFlag != 0 || at+width", new: "validFlags>>flags&1 == 0 || at+width",
+		name: "bits-of-integers-and-floats",
+		file: "encoding/onlybits.go",
+		old:  "validFlags>>flags&1 == 0 || flags&floatFlag != 0 || at+width",
+		new:  "validFlags>>flags&1 == 0 || at+width",
 		test: "TestOnlyBits_equalsCellByCell",
 	},
 }

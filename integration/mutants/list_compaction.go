@@ -4,8 +4,10 @@ package main
 // brings some back.
 var ofCompaction = []mutant{
 	{
-		name: "compaction-deletes-columns", file: "pushdown/store/hbase/changeif.go",
-		old: "v.Qualifier, nil, v.Timestamp, cellblock.Delete)", new: "v.Qualifier, nil, cellblock.ServerTime, cellblock.DeleteColumn)",
+		name: "compaction-deletes-columns",
+		file: "pushdown/store/hbase/changeif.go",
+		old:  "v.Qualifier, nil, v.Timestamp, cellblock.Delete)",
+		new:  "v.Qualifier, nil, cellblock.ServerTime, cellblock.DeleteColumn)",
 		test: "pushdown/compaction TestOrders",
 	}, {
 		name: "compaction-asks-not-for-the-merged-cell", file: "pushdown/compaction/job.go",
@@ -40,8 +42,10 @@ var ofCompaction = []mutant{
 		old: "j.Now().Add(-j.Margin).UnixMilli()", new: "j.Now().Add(-j.Margin / 2).UnixMilli()",
 		test: "pushdown/compaction TestOrders_clocks",
 	}, {
-		name: "compaction-newer-than-its-parts", file: "pushdown/compaction/points.go",
-		old: "		merged.Timestamp = max(merged.Timestamp, p.stamp)\n", new: "		merged.Timestamp = max(merged.Timestamp, p.stamp+1000)\n",
+		name: "compaction-newer-than-its-parts",
+		file: "pushdown/compaction/points.go",
+		old:  "		merged.Timestamp = max(merged.Timestamp, p.stamp)\n",
+		new:  "		merged.Timestamp = max(merged.Timestamp, p.stamp+1000)\n",
 		test: "TestOrders",
 	}, {
 		name: "compaction-hidden-by-an-old-marker", file: "pushdown/compaction/plan.go",
@@ -56,8 +60,10 @@ var ofCompaction = []mutant{
 		old: `[]string{"KEEP_DELETED_CELLS", "NEW_VERSION_BEHAVIOR"}`, new: `[]string{"NEW_VERSION_BEHAVIOR"}`,
 		test: "pushdown/compaction TestJob_refused",
 	}, {
-		name: "compaction-unseen-by-timestamps", file: "pushdown/store/hbase/changeif.go",
-		old: "changeMarker, nil, cellblock.ServerTime, cellblock.DeleteColumn)", new: "changeMarker, nil, 1, cellblock.DeleteColumn)",
+		name: "compaction-unseen-by-timestamps",
+		file: "pushdown/store/hbase/changeif.go",
+		old:  "changeMarker, nil, cellblock.ServerTime, cellblock.DeleteColumn)",
+		new:  "changeMarker, nil, 1, cellblock.DeleteColumn)",
 		test: "TestChangeIf_seenByTimestamps",
 	},
 }

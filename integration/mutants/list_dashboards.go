@@ -84,8 +84,10 @@ var ofDashboards = []mutant{
 		old: `t.flag("right")`, new: `t.flag("label")`,
 		test: "TestCheck_fieldsAsThePage",
 	}, {
-		name: "dashboard-variables-in-a-circle", file: "gateway/extra/dashboards/dashboard/variables.go",
-		old: "return fmt.Errorf(\"variables: the filters of %s go in a circle\", strings.Join(circle, \", \"))", new: "return nil",
+		name: "dashboard-variables-in-a-circle",
+		file: "gateway/extra/dashboards/dashboard/variables.go",
+		old:  "return fmt.Errorf(\"variables: the filters of %s go in a circle\", strings.Join(circle, \", \"))",
+		new:  "return nil",
 		test: "TestCheck_variables",
 	}, {
 		name: "dashboard-variables-of-one-name", file: "gateway/extra/dashboards/dashboard/variables.go",

@@ -4,8 +4,10 @@ package main
 // old, names that no program has.
 var ofTheDocs = []mutant{
 	{
-		name: "links-to-headings-are-not-looked-at", file: "gateway/extra/docsite/build.go",
-		old: "l.id != \"\" && !slices.Contains(target.ids, l.id)", new: "l.id == \"x\" && !slices.Contains(target.ids, l.id)",
+		name: "links-to-headings-are-not-looked-at",
+		file: "gateway/extra/docsite/build.go",
+		old:  "l.id != \"\" && !slices.Contains(target.ids, l.id)",
+		new:  "l.id == \"x\" && !slices.Contains(target.ids, l.id)",
 		test: "TestBuild_faults",
 	}, {
 		name: "headings-have-ids-of-their-own", file: "gateway/extra/docsite/markdown.go",

@@ -15,8 +15,10 @@ var ofTheDoors = []mutant{
 		old: "		m.behind -= from.Sub(m.until)\n", new: "",
 		test: "TestConn_manyMessages",
 	}, {
-		name: "deadline-from-outside-lost", file: "gateway/api/pace/conn.go",
-		old: "	c.look = look\n	return c.setLocked()\n", new: "	c.look = look\n	return c.Conn.SetWriteDeadline(look)\n",
+		name: "deadline-from-outside-lost",
+		file: "gateway/api/pace/conn.go",
+		old:  "	c.look = look\n	return c.setLocked()\n",
+		new:  "	c.look = look\n	return c.Conn.SetWriteDeadline(look)\n",
 		test: "TestConn_deadlines",
 	}, {
 		name: "pong-behind-a-snapshot-not-waited-for", file: "gateway/api/ws/liveness.go",
@@ -36,7 +38,8 @@ var ofTheDoors = []mutant{
 		test: "TestLife",
 	}, {
 		name: "compressed-body-decoded-as-it-comes", file: "gateway/api/httpapi/httpio/body.go",
-		old:  "	packed, err := k.readChunks(limited, limit)\n	if err != nil {\n		return nil, bodyError(r, err)\n	}\n	in, free, err := decode(&chunkReader{k, packed, 0})\n",
+		old: "	packed, err := k.readChunks(limited, limit)\n	if err != nil {\n" +
+			"		return nil, bodyError(r, err)\n	}\n	in, free, err := decode(&chunkReader{k, packed, 0})\n",
 		new:  "	in, free, err := decode(limited)\n",
 		test: "gateway/api/httpapi TestBody_bombsThatWait",
 	}, {

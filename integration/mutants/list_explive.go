@@ -27,8 +27,10 @@ var ofLiveExpressions = []mutant{
 		old: `fmt.Sprintf("%t %t %s", r.Exp, q.seconds, canonical)`, new: `fmt.Sprintf("%t %s", q.seconds, canonical)`,
 		test: "TestExpressionsShareAnEvaluator",
 	}, {
-		name: "empty-intersection-ends-the-subscription", file: "gateway/live.go",
-		old: "errors.As(err, &unknown) || errors.As(err, &data) ||", new: "errors.As(err, &unknown) || errors.As(err, &data) && false ||",
+		name: "empty-intersection-ends-the-subscription",
+		file: "gateway/live.go",
+		old:  "errors.As(err, &unknown) || errors.As(err, &data) ||",
+		new:  "errors.As(err, &unknown) || errors.As(err, &data) && false ||",
 		test: "integration/story TestStories/live_expressions",
 	}, {
 		name: "group-tags-compare-all-of-a-filter", file: "gateway/query/exp/join.go",

@@ -36,8 +36,11 @@ var ofFsck = []mutant{
 		old: "	return faults, first, len(value)\n", new: "	return faults, first, at\n",
 		test: "TestCheck_kinds",
 	}, {
-		name: "fsck-two-values-in-one-place", file: "gateway/extra/tools/fsck/plan.go",
-		old: "	taken := slices.ContainsFunc(c.result.Put, func(x Cell) bool { return bytes.Equal(x.Qualifier, q) })\n", new: "	taken := slices.ContainsFunc(c.result.Put, func(x Cell) bool { return false })\n",
+		name: "fsck-two-values-in-one-place",
+		file: "gateway/extra/tools/fsck/plan.go",
+		old: "	taken := slices.ContainsFunc(c.result.Put, " +
+			"func(x Cell) bool { return bytes.Equal(x.Qualifier, q) })\n",
+		new:  "	taken := slices.ContainsFunc(c.result.Put, func(x Cell) bool { return false })\n",
 		test: "TestCheck_repairs",
 	}, {
 		name: "fsck-newer-than-what-stays", file: "gateway/extra/tools/fsck/duplicates.go",
@@ -52,16 +55,20 @@ var ofFsck = []mutant{
 		old: "taken = taken || !c.cells[k].remove && !c.points[c.cells[k].first].drop", new: "taken = taken || false",
 		test: "TestCheck_kinds",
 	}, {
-		name: "fsck-compact-tells-nothing-without-fix", file: "gateway/extra/tools/fsck/plan.go",
-		old: "		if c.Options.Compact && !c.needsFolding() && c.foldable() {\n", new: "		if c.Options.Compact && c.needsFolding() && c.foldable() {\n",
+		name: "fsck-compact-tells-nothing-without-fix",
+		file: "gateway/extra/tools/fsck/plan.go",
+		old:  "		if c.Options.Compact && !c.needsFolding() && c.foldable() {\n",
+		new:  "		if c.Options.Compact && c.needsFolding() && c.foldable() {\n",
 		test: "TestCheck_uncompacted",
 	}, {
 		name: "fsck-young-rows", file: "gateway/extra/tools/fsckworker.go",
 		old: "if last >= int64(w.checks.young) && !req.Young {", new: "if false {",
 		test: "TestFsck_rows",
 	}, {
-		name: "scan-deletes-what-it-has-not-printed", file: "gateway/extra/tools/scan.go",
-		old: "		if len(printed) > 0 && bytes.Equal(printed[0].Qualifier, c.Qualifier) {\n", new: "		if len(printed) > 0 {\n",
+		name: "scan-deletes-what-it-has-not-printed",
+		file: "gateway/extra/tools/scan.go",
+		old:  "		if len(printed) > 0 && bytes.Equal(printed[0].Qualifier, c.Qualifier) {\n",
+		new:  "		if len(printed) > 0 {\n",
 		test: "TestScan_delete",
 	}, {
 		name: "replace-without-comparing", file: "pushdown/store/pebble/replace.go",

@@ -8,8 +8,10 @@ var ofHistograms = []mutant{
 		old: "if b[i] < 0x80 || i == maxCountBytes-1 {", new: "if b[i] < 0x80 {",
 		test: "TestHistogram_bytes",
 	}, {
-		name: "histogram-first-of-equal-bounds-kept", file: "encoding/histogram.go",
-		old: "if i+1 == len(h.Buckets) || b.CompareBounds(&h.Buckets[i+1]) != 0 {", new: "if i == 0 || b.CompareBounds(&h.Buckets[i-1]) != 0 {",
+		name: "histogram-first-of-equal-bounds-kept",
+		file: "encoding/histogram.go",
+		old:  "if i+1 == len(h.Buckets) || b.CompareBounds(&h.Buckets[i+1]) != 0 {",
+		new:  "if i == 0 || b.CompareBounds(&h.Buckets[i-1]) != 0 {",
 		test: "TestHistogram_order",
 	}, {
 		name: "histogram-claimed-buckets-allocated", file: "encoding/histogram.go",
@@ -32,8 +34,10 @@ var ofHistograms = []mutant{
 		old: "	sum.Add(h)\n", new: "	*sum = encoding.Histogram{Buckets: slices.Clone(h.Buckets)}\n",
 		test: "gateway/query/merge TestHistograms_anyCut",
 	}, {
-		name: "histogram-head-bucket-kept", file: "pushdown/operator/downsample/bucketer.go",
-		old: "	if ms < b.first || ms >= b.last {\n		return 0, false", new: "	if ms >= b.last {\n		return 0, false",
+		name: "histogram-head-bucket-kept",
+		file: "pushdown/operator/downsample/bucketer.go",
+		old:  "	if ms < b.first || ms >= b.last {\n		return 0, false",
+		new:  "	if ms >= b.last {\n		return 0, false",
 		test: "TestBucketer_place",
 	}, {
 		name: "histogram-of-another-codec-read", file: "pushdown/operator/histograms.go",
@@ -44,8 +48,10 @@ var ofHistograms = []mutant{
 		old: "bucketLines(g.At(times[0]))", new: "bucketLines(g.At(inside[0]))",
 		test: "TestHistograms_lines",
 	}, {
-		name: "cached-histograms-of-another-codec", file: "pushdown/resultcache/key.go",
-		old: "p.Plan.Histograms = &scanplan.Histograms{Codec: h.Codec}", new: "p.Plan.Histograms = &scanplan.Histograms{}",
+		name: "cached-histograms-of-another-codec",
+		file: "pushdown/resultcache/key.go",
+		old:  "p.Plan.Histograms = &scanplan.Histograms{Codec: h.Codec}",
+		new:  "p.Plan.Histograms = &scanplan.Histograms{}",
 		test: "TestKey_histograms",
 	}, {
 		name: "cached-histograms-for-points", file: "pushdown/resultcache/key.go",

@@ -20,16 +20,20 @@ var ofKerberos = []mutant{
 		old: "case got.Equal(name):", new: "case got.Equal(name) || got.NameString[0] != \"krbtgt\":",
 		test: "TestExchange_wrongAnswers",
 	}, {
-		name: "fault-of-zookeeper-taken-for-sasl", file: "pushdown/store/hbase/regions/zookeeper.go",
-		old: "if strings.HasSuffix(err.Error(), notAuthenticated) {", new: "if strings.Contains(err.Error(), notAuthenticated) {",
+		name: "fault-of-zookeeper-taken-for-sasl",
+		file: "pushdown/store/hbase/regions/zookeeper.go",
+		old:  "if strings.HasSuffix(err.Error(), notAuthenticated) {",
+		new:  "if strings.Contains(err.Error(), notAuthenticated) {",
 		test: "TestZooKeeper_authenticated",
 	}, {
 		name: "kerberos-unsigned-words-believed-later", file: "pushdown/store/hbase/calls/wrappedconn.go",
 		old: "if !c.opened && !sasl.IsWrap(c.frame) {", new: "if !sasl.IsWrap(c.frame) {",
 		test: "TestWrappedConn_unsignedRefusal",
 	}, {
-		name: "kerberos-unsigned-class-believed", file: "pushdown/store/hbase/calls/wrappedconn.go",
-		old: `	return fmt.Errorf("%w: %s", errRefused, strings.ReplaceAll(e.Error(), javaPrefix, "HBase: "))`, new: `	return fmt.Errorf("%w: %w%s", errRefused, e, strings.ReplaceAll("", "", ""))`,
+		name: "kerberos-unsigned-class-believed",
+		file: "pushdown/store/hbase/calls/wrappedconn.go",
+		old:  `	return fmt.Errorf("%w: %s", errRefused, strings.ReplaceAll(e.Error(), javaPrefix, "HBase: "))`,
+		new:  `	return fmt.Errorf("%w: %w%s", errRefused, e, strings.ReplaceAll("", "", ""))`,
 		test: "TestWrappedConn_unsignedRefusal",
 	}, {
 		name: "reply-to-another-request-believed", file: "pushdown/store/hbase/kerberos/context.go",
@@ -56,8 +60,10 @@ var ofKerberos = []mutant{
 		old: "if (!ready || aging(s.ticket, now)) &&", new: "if !ready &&",
 		test: "TestTickets_renewed",
 	}, {
-		name: "refused-ticket-kept", file: "pushdown/store/hbase/kerberos/tickets.go",
-		old: "s.ticket, s.err, s.retry = nil, fmt.Errorf(\"%w: %s at %s\", errRefused,", new: "s.err, s.retry = fmt.Errorf(\"%w: %s at %s\", errRefused,",
+		name: "refused-ticket-kept",
+		file: "pushdown/store/hbase/kerberos/tickets.go",
+		old:  "s.ticket, s.err, s.retry = nil, fmt.Errorf(\"%w: %s at %s\", errRefused,",
+		new:  "s.err, s.retry = fmt.Errorf(\"%w: %s at %s\", errRefused,",
 		test: "pushdown/store/hbase TestSecured_newKey",
 	}, {
 		name: "kdc-asked-all-the-time", file: "pushdown/store/hbase/kerberos/tickets.go",

@@ -39,8 +39,10 @@ var ofLiveQueries = []mutant{
 		old: "		open.known = open.known && p.buckets.len() == 0\n", new: "",
 		test: "TestExtend_lastBucket",
 	}, {
-		name: "edges-kept-when-a-series-joins", file: "gateway/live/incremental/view.go",
-		old: "g.members, g.edges = slices.Insert(g.members, i, s), nil", new: "g.members = slices.Insert(g.members, i, s)",
+		name: "edges-kept-when-a-series-joins",
+		file: "gateway/live/incremental/view.go",
+		old:  "g.members, g.edges = slices.Insert(g.members, i, s), nil",
+		new:  "g.members = slices.Insert(g.members, i, s)",
 		test: "gateway/live/changefeed TestLaw_watched",
 	}, {
 		name: "first-rate-forgotten-at-the-edge", file: "gateway/live/incremental/edge.go",

@@ -51,8 +51,10 @@ var ofTheLog = []mutant{
 		old: "method == http.MethodDelete {", new: "method == http.MethodPatch {",
 		test: "gateway TestAudit",
 	}, {
-		name: "drop-of-caches-not-audited", file: "gateway/api/httpapi/api.go",
-		old: "(e.Audited || e.Scope&auth.Admin == auth.Admin) && !e.Reads.Contains(r) {", new: "e.Audited && !e.Reads.Contains(r) {",
+		name: "drop-of-caches-not-audited",
+		file: "gateway/api/httpapi/api.go",
+		old:  "(e.Audited || e.Scope&auth.Admin == auth.Admin) && !e.Reads.Contains(r) {",
+		new:  "e.Audited && !e.Reads.Contains(r) {",
 		test: "gateway TestAudit",
 	}, {
 		name: "purged-tree-not-audited", file: "gateway/api/httpapi/api.go",

@@ -7,8 +7,10 @@ var ofStates = []mutant{
 		old: "		if mayRound && math.IsNaN(values[i]) {\n", new: "		if false {\n",
 		test: "TestPartials_overflow",
 	}, {
-		name: "gap-added-out-of-order", file: "gateway/query/merge/join.go",
-		old: "exact := j.mergeability.AnyOrder || kind == gapValues && j.mergeability.Gaps; !exact", new: "exact := true; !exact",
+		name: "gap-added-out-of-order",
+		file: "gateway/query/merge/join.go",
+		old:  "exact := j.mergeability.AnyOrder || kind == gapValues && j.mergeability.Gaps; !exact",
+		new:  "exact := true; !exact",
 		test: "gateway/query/dispatch TestCutting_oneAnswer",
 	}, {
 		name: "proof-of-a-sum-ignored", file: "gateway/query/merge/join.go",
@@ -35,8 +37,10 @@ var ofStates = []mutant{
 		old: "if j.m.needsSpanOrder || j.inexact {", new: "if j.m.needsSpanOrder {",
 		test: "TestPartials_proof",
 	}, {
-		name: "some-of-the-plan-taken-for-whole", file: "gateway/query/merge/whole.go",
-		old: "	return bytes.Equal(part.Start, r.Start) && bytes.Equal(part.Stop, r.Stop)\n", new: "	return bytes.Equal(part.Start, r.Start)\n",
+		name: "some-of-the-plan-taken-for-whole",
+		file: "gateway/query/merge/whole.go",
+		old:  "	return bytes.Equal(part.Start, r.Start) && bytes.Equal(part.Stop, r.Stop)\n",
+		new:  "	return bytes.Equal(part.Start, r.Start)\n",
 		test: "gateway/query/dispatch TestCutting_oneAnswer",
 	}, {
 		name: "values-of-tags-passed-over", file: "gateway/query/merge/describe.go",
@@ -47,8 +51,10 @@ var ofStates = []mutant{
 		old: "if !m.roundingAllowed && m.sumsRound(p, string(row.Group)) {", new: "if false {",
 		test: "TestPartials_proof",
 	}, {
-		name: "unknown-edge-taken-for-zero", file: "gateway/query/merge/join.go",
-		old: "if earlier && !a.knowsLast || later && !b.knowsFirst {", new: "if earlier && a.last < 0 || later && b.first < 0 {",
+		name: "unknown-edge-taken-for-zero",
+		file: "gateway/query/merge/join.go",
+		old:  "if earlier && !a.knowsLast || later && !b.knowsFirst {",
+		new:  "if earlier && a.last < 0 || later && b.first < 0 {",
 		test: "gateway/query/dispatch TestCutting_oneAnswer",
 	}, {
 		name: "absent-series-not-filled", file: "gateway/query/merge/join.go",
@@ -68,8 +74,11 @@ var ofStates = []mutant{
 		test: "TestSeries_roundTrip",
 	}, {
 		name: "byte-counted-from-the-wrong-name", file: "encoding/batch/names.go",
-		old:  "			if i < len(n) {\n				dst = append(dst, n[i]-last)\n				last = n[i]\n			}\n",
-		new:  "			if i < len(n) {\n				dst = append(dst, n[i]-last)\n				last = n[i]\n			} else {\n				last = 0\n			}\n",
+		old: "			if i < len(n) {\n				dst = append(dst, n[i]-last)\n" +
+			"				last = n[i]\n			}\n",
+		new: "			if i < len(n) {\n				dst = append(dst, n[i]-last)\n" +
+			"				last = n[i]\n			} else {\n" +
+			"				last = 0\n			}\n",
 		test: "TestNames_roundTrip",
 	},
 }
@@ -77,8 +86,10 @@ var ofStates = []mutant{
 // ofTheMerge are faults of merge and arithmetic.
 var ofTheMerge = []mutant{
 	{
-		name: "spans-not-sorted", file: "gateway/query/merge/merger.go",
-		old: "	slices.SortFunc(m.kept, func(a, b *seriesData) int { return bytes.Compare(a.id, b.id) })\n", new: "	slices.SortFunc(m.kept, func(a, b *seriesData) int { return bytes.Compare(b.id, a.id) })\n",
+		name: "spans-not-sorted",
+		file: "gateway/query/merge/merger.go",
+		old:  "	slices.SortFunc(m.kept, func(a, b *seriesData) int { return bytes.Compare(a.id, b.id) })\n",
+		new:  "	slices.SortFunc(m.kept, func(a, b *seriesData) int { return bytes.Compare(b.id, a.id) })\n",
 		test: "TestConformance",
 	}, {
 		name: "span-that-followed-not-compared", file: "gateway/query/merge/merger.go",
@@ -89,8 +100,10 @@ var ofTheMerge = []mutant{
 		old: "	c.buckets = sharedTimes{}\n", new: "",
 		test: "TestTimes_shared",
 	}, {
-		name: "times-as-many-taken-for-the-same", file: "gateway/query/merge/memory.go",
-		old: "if !slices.Equal(s.last, times) {", new: "if len(s.last) != len(times) || slices.Equal(s.last[:0], times) {",
+		name: "times-as-many-taken-for-the-same",
+		file: "gateway/query/merge/memory.go",
+		old:  "if !slices.Equal(s.last, times) {",
+		new:  "if len(s.last) != len(times) || slices.Equal(s.last[:0], times) {",
 		test: "TestTimes_shared",
 	},
 }

@@ -7,8 +7,10 @@ var ofNames = []mutant{
 		old: "	if announced && w.d.evicted.Load() {\n", new: "	if announced && w.d.evicted.Load() && false {\n",
 		test: "TestWatch_announced",
 	}, {
-		name: "names-dropped-for-others-forgotten", file: "gateway/uid/generation.go",
-		old: "			d.forward.Invalidate(nameKey{kind, old})\n			d.replaced.Store(true)\n", new: "			d.forward.Invalidate(nameKey{kind, old})\n",
+		name: "names-dropped-for-others-forgotten",
+		file: "gateway/uid/generation.go",
+		old:  "			d.forward.Invalidate(nameKey{kind, old})\n			d.replaced.Store(true)\n",
+		new:  "			d.forward.Invalidate(nameKey{kind, old})\n",
 		test: "TestWatch_notCached",
 	}, {
 		name: "names-without-room-forgotten", file: "gateway/uid/dictionary.go",
@@ -23,12 +25,16 @@ var ofNames = []mutant{
 		old: " && s.checkBusy(kind, name) == nil {", new: " {",
 		test: "TestPrepare",
 	}, {
-		name: "names-of-refused-lines-get-uids", file: "gateway/api/telnet/lookahead.go",
-		old: "	if err != nil || c.parseNames(p, metric, tags) != nil {", new: "	if c.parseNames(p, metric, tags) != nil && err != nil {",
+		name: "names-of-refused-lines-get-uids",
+		file: "gateway/api/telnet/lookahead.go",
+		old:  "	if err != nil || c.parseNames(p, metric, tags) != nil {",
+		new:  "	if c.parseNames(p, metric, tags) != nil && err != nil {",
 		test: "TestPrepareNames",
 	}, {
-		name: "names-of-refused-points-get-uids", file: "gateway/api/httpapi/putroutes/store.go",
-		old: "			if err != nil {\n				p = nil\n			}\n			if !yield", new: "			_ = err\n			if !yield",
+		name: "names-of-refused-points-get-uids",
+		file: "gateway/api/httpapi/putroutes/store.go",
+		old:  "			if err != nil {\n				p = nil\n			}\n			if !yield",
+		new:  "			_ = err\n			if !yield",
 		test: "gateway TestPut_newSeries",
 	}, {
 		name: "names-prepared-without-a-bound", file: "gateway/write/newnames.go",
@@ -51,12 +57,16 @@ var ofNames = []mutant{
 		old: "	q.Queries[0].Metric = name\n", new: "	_ = name\n",
 		test: "TestExport_names",
 	}, {
-		name: "names-of-before-a-change-remembered", file: "gateway/uid/generation.go",
-		old: "	if d.Generation() != generation {\n		return\n	}\n	for name, u := range names {\n", new: "	for name, u := range names {\n",
+		name: "names-of-before-a-change-remembered",
+		file: "gateway/uid/generation.go",
+		old:  "	if d.Generation() != generation {\n		return\n	}\n	for name, u := range names {\n",
+		new:  "	for name, u := range names {\n",
 		test: "TestDictionary_changeWithinLookup",
 	}, {
-		name: "names-of-uids-of-before-a-change-remembered", file: "gateway/uid/generation.go",
-		old: "	if d.Generation() != generation {\n		return\n	}\n	for u, name := range names {\n", new: "	for u, name := range names {\n",
+		name: "names-of-uids-of-before-a-change-remembered",
+		file: "gateway/uid/generation.go",
+		old:  "	if d.Generation() != generation {\n		return\n	}\n	for u, name := range names {\n",
+		new:  "	for u, name := range names {\n",
 		test: "TestDictionary_changeWithinLookup",
 	}, {
 		name: "names-assigned-over-a-change", file: "gateway/uid/assign.go",
@@ -83,36 +93,48 @@ var ofNames = []mutant{
 		old: "e != nil && viewOf(textOf(e)) == key {", new: "e != nil && len(textOf(e)) == len(key) {",
 		test: "TestSeriesTable",
 	}, {
-		name: "series-slot-read-twice", file: "gateway/write/seriestable.go",
-		old: "	_, slot, e := st.probe(hash, key)\n	if e == nil {\n		return false\n	}\n", new: "	at, slot, e := st.probe(hash, key)\n	if e == nil {\n		at, _, _ = st.probe(hash, key)\n		slot = st.index[at].Load()\n		if e = st.entryOf(slot); slot == 0 || e == nil {\n			return false\n		}\n	}\n",
+		name: "series-slot-read-twice",
+		file: "gateway/write/seriestable.go",
+		old:  "	_, slot, e := st.probe(hash, key)\n	if e == nil {\n		return false\n	}\n",
+		new: "	at, slot, e := st.probe(hash, key)\n	if e == nil {\n		at, _, _ = st.probe(hash, key)\n" +
+			"		slot = st.index[at].Load()\n		if e = st.entryOf(slot); slot == 0 || e == nil {\n" +
+			"			return false\n		}\n	}\n",
 		test: "TestSeriesTable_concurrent",
 	}, {
 		name: "series-of-older-names-kept", file: "gateway/write/seriestable.go",
 		old: "		s.startEmpty(k.generation)\n", new: "		st.generation = k.generation\n",
 		test: "TestSeriesTable",
 	}, {
-		name: "series-places-of-gone-entries-kept", file: "gateway/write/seriestable.go",
-		old: "	if i >= uint64(len(st.chunks)) {\n		return nil\n", new: "	if i >= uint64(len(st.chunks)) {\n		i = 0\n",
+		name: "series-places-of-gone-entries-kept",
+		file: "gateway/write/seriestable.go",
+		old:  "	if i >= uint64(len(st.chunks)) {\n		return nil\n",
+		new:  "	if i >= uint64(len(st.chunks)) {\n		i = 0\n",
 		test: "TestSeriesTable",
 	}, {
 		name: "series-found-often-gone", file: "gateway/write/seriestable.go",
 		old: "if word.Load()&bit != 0 && len(e)", new: "if word.Load()&bit > 1<<31 && len(e)",
 		test: "TestSeriesTable_keepsFound",
 	}, {
-		name: "series-without-bound", file: "gateway/write/seriestable.go",
-		old: "(len(st.chunks)+1)*chunkBytes+len(st.index)*slotBytes > s.maxBytes {", new: "(len(st.chunks)+1)*chunkBytes+len(st.index)*slotBytes > 100*s.maxBytes {",
+		name: "series-without-bound",
+		file: "gateway/write/seriestable.go",
+		old:  "(len(st.chunks)+1)*chunkBytes+len(st.index)*slotBytes > s.maxBytes {",
+		new:  "(len(st.chunks)+1)*chunkBytes+len(st.index)*slotBytes > 100*s.maxBytes {",
 		test: "TestSeriesTable_keepsFound",
 	}, {
-		name: "names-resolved-before-the-generation-is-read", file: "gateway/write/series.go",
-		old: "		k.generation, k.names = generation, namesOf{text: key}\n", new: "		k.generation, k.names = s.cfg.Names.Generation(), namesOf{text: key}\n",
+		name: "names-resolved-before-the-generation-is-read",
+		file: "gateway/write/series.go",
+		old:  "		k.generation, k.names = generation, namesOf{text: key}\n",
+		new:  "		k.generation, k.names = s.cfg.Names.Generation(), namesOf{text: key}\n",
 		test: "TestSeries_generations",
 	}, {
 		name: "names-waited-for-with-points-in-hand", file: "gateway/write/series.go",
 		old: "			beforeWait()\n", new: "",
 		test: "TestRequestBatch_letsGo",
 	}, {
-		name: "names-changed-elsewhere-kept", file: "gateway/uid/watch.go",
-		old: "		if string(inTable[name]) != string(u) {\n", new: "		if inTable[name] != nil && string(inTable[name]) != string(u) {\n",
+		name: "names-changed-elsewhere-kept",
+		file: "gateway/uid/watch.go",
+		old:  "		if string(inTable[name]) != string(u) {\n",
+		new:  "		if inTable[name] != nil && string(inTable[name]) != string(u) {\n",
 		test: "TestCheck",
 	}, {
 		name: "names-changed-in-silence", file: "gateway/uid/rename.go",
@@ -139,8 +161,11 @@ var ofNames = []mutant{
 		old: "seen%lookEvery == 0 && ctx.Err() != nil", new: "seen < 0",
 		test: "TestRows_cancelledWithinBlock",
 	}, {
-		name: "newest-points-looked-for-in-vain", file: "gateway/metadata/last/last.go",
-		old: "left -= rowsPerRead {\n		if err := ctx.Err(); err != nil {\n			return nil, err\n		}\n", new: "left -= rowsPerRead {\n",
+		name: "newest-points-looked-for-in-vain",
+		file: "gateway/metadata/last/last.go",
+		old: "left -= rowsPerRead {\n		if err := ctx.Err(); err != nil {\n" +
+			"			return nil, err\n		}\n",
+		new:  "left -= rowsPerRead {\n",
 		test: "TestFind_clientLeaves",
 	}, {
 		name: "lookup-without-an-end", file: "gateway/api/httpapi/metaroutes/lookup.go",

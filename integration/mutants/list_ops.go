@@ -12,8 +12,10 @@ var ofOperations = []mutant{
 		old: "		if s.draining.begun.Load() {\n", new: "		if false {\n",
 		test: "gateway TestDrain",
 	}, {
-		name: "query-cut-off-at-the-end", file: "gateway/close.go",
-		old: "max(10*time.Second, c.QueryTimeout+5*time.Second)", new: "min(10*time.Second, c.QueryTimeout+5*time.Second)",
+		name: "query-cut-off-at-the-end",
+		file: "gateway/close.go",
+		old:  "max(10*time.Second, c.QueryTimeout+5*time.Second)",
+		new:  "min(10*time.Second, c.QueryTimeout+5*time.Second)",
 		test: "gateway TestDrain_times",
 	}, {
 		name: "another-live-query-ended", file: "gateway/live/list.go",

@@ -7,8 +7,10 @@ var ofPoints = []mutant{
 		old: " && last < RowSeconds", new: "",
 		test: "TestOnlyCell_refuses",
 	}, {
-		name: "only-cell-caches-overwritten-times", file: "encoding/rowdecoder.go",
-		old: "d.cells, d.annotations, d.cachedQualifiers = d.cells[:0], d.annotations[:0], d.cachedQualifiers[:0]", new: "d.cells, d.annotations = d.cells[:0], d.annotations[:0]",
+		name: "only-cell-caches-overwritten-times",
+		file: "encoding/rowdecoder.go",
+		old:  "d.cells, d.annotations, d.cachedQualifiers = d.cells[:0], d.annotations[:0], d.cachedQualifiers[:0]",
+		new:  "d.cells, d.annotations = d.cells[:0], d.annotations[:0]",
 		test: "TestOnlyCell_cachesQualifiers",
 	}, {
 		name: "appended-out-of-order-taken", file: "encoding/onlyappended.go",
@@ -47,8 +49,10 @@ var ofPoints = []mutant{
 		old: "r.list[i].hash == hash && r.list[i].is(schema, s, base)", new: "true",
 		test: "TestRows_index",
 	}, {
-		name: "rows-of-a-shard-in-a-part-of-the-index", file: "gateway/write/rows.go",
-		old: "	return hash * spread >> (64 - bits.Len(uint(len(r.index)-1)))\n", new: "	return hash * (spread - spread + 1) & uint64(1<<bits.Len(uint(len(r.index)-1))-1)\n",
+		name: "rows-of-a-shard-in-a-part-of-the-index",
+		file: "gateway/write/rows.go",
+		old:  "	return hash * spread >> (64 - bits.Len(uint(len(r.index)-1)))\n",
+		new:  "	return hash * (spread - spread + 1) & uint64(1<<bits.Len(uint(len(r.index)-1))-1)\n",
 		test: "TestRows_home",
 	}, {
 		name: "rows-of-the-batch-before", file: "gateway/write/rows.go",
@@ -63,8 +67,10 @@ var ofPoints = []mutant{
 		old: "		return bytes.Compare(r.list[a.row].key, r.list[b.row].key)\n", new: "		return 0\n",
 		test: "TestRows_index",
 	}, {
-		name: "row-of-another-series-guessed", file: "gateway/write/rows.go",
-		old: "return bytes.Equal(tags, s.Tags) && bytes.Equal(metric, s.Metric)", new: "return bytes.Equal(tags, s.Tags) && len(metric) == len(s.Metric)",
+		name: "row-of-another-series-guessed",
+		file: "gateway/write/rows.go",
+		old:  "return bytes.Equal(tags, s.Tags) && bytes.Equal(metric, s.Metric)",
+		new:  "return bytes.Equal(tags, s.Tags) && len(metric) == len(s.Metric)",
 		test: "TestRows_longRuns",
 	}, {
 		name: "failed-batch-overwritten", file: "gateway/write/writer.go", // while a late call still sends it

@@ -7,24 +7,30 @@ var ofTheScan = []mutant{
 		old: "	c.hashes.reset()\n	c.row = c.row[:0]\n", new: "	c.hashes.reset()\n",
 		test: "TestElements_sets",
 	}, {
-		name: "first-element-alone-indexed", file: "pushdown/store/pebble/elements.go",
-		old: "at < from+n; at += c.layout.width {", new: "at < min(from+n, from+c.layout.width); at += c.layout.width {",
+		name: "first-element-alone-indexed",
+		file: "pushdown/store/pebble/elements.go",
+		old:  "at < from+n; at += c.layout.width {",
+		new:  "at < min(from+n, from+c.layout.width); at += c.layout.width {",
 		test: "TestElements_sets",
 	}, {
 		name: "set-of-too-many-elements-taken-for-whole", file: "pushdown/store/pebble/elements.go",
 		old: "	if len(c.hashes.all) <= maxElements {\n", new: "	if c.layout.width > 0 {\n",
 		test: "TestElements_unknown",
 	}, {
-		name: "block-without-a-set-skipped", file: "pushdown/store/pebble/elements.go",
-		old: "		return true, nil\n	}\n	set = set[elementsHeader:]\n", new: "		return len(set) != 0, nil\n	}\n	set = set[elementsHeader:]\n",
+		name: "block-without-a-set-skipped",
+		file: "pushdown/store/pebble/elements.go",
+		old:  "		return true, nil\n	}\n	set = set[elementsHeader:]\n",
+		new:  "		return len(set) != 0, nil\n	}\n	set = set[elementsHeader:]\n",
 		test: "TestElements_skip",
 	}, {
 		name: "set-of-another-layout-believed", file: "pushdown/store/pebble/elements.go",
 		old: " || int(set[0]) != f.layout.head || int(set[1]) != f.layout.width", new: "",
 		test: "TestElements_unknown",
 	}, {
-		name: "deletions-not-indexed", file: "pushdown/store/pebble/elements.go",
-		old: "	if bytes.Equal(prefix, c.row) {\n", new: "	if bytes.Equal(prefix, c.row) || key.Kind() == pebble.InternalKeyKindDelete {\n",
+		name: "deletions-not-indexed",
+		file: "pushdown/store/pebble/elements.go",
+		old:  "	if bytes.Equal(prefix, c.row) {\n",
+		new:  "	if bytes.Equal(prefix, c.row) || key.Kind() == pebble.InternalKeyKindDelete {\n",
 		test: "TestElements_deletion",
 	}, {
 		name: "blocks-not-skipped", file: "pushdown/store/pebble/scanner.go",
@@ -59,8 +65,10 @@ var ofTheScan = []mutant{
 		old: "		case info.Table != table || !info.split:\n", new: "		case true:\n",
 		test: "pushdown/store/hbase TestLookUp_parentOfSplit",
 	}, {
-		name: "hole-taken-for-no-table", file: "pushdown/store/hbase/regions/locate.go",
-		old: "		case info.Table != table && skipped:\n", new: "		case info.Table != table && skipped && row != nil:\n",
+		name: "hole-taken-for-no-table",
+		file: "pushdown/store/hbase/regions/locate.go",
+		old:  "		case info.Table != table && skipped:\n",
+		new:  "		case info.Table != table && skipped && row != nil:\n",
 		test: "pushdown/store/hbase TestLookUp_hole",
 	}, {
 		name: "filter-set-late", file: "pushdown/store/hbase/cellblock/columns.go",
@@ -71,8 +79,10 @@ var ofTheScan = []mutant{
 		old: "	s.stats.Bytes -= c.DroppedBytes() - before\n", new: "	_ = before\n",
 		test: "TestScan_otherColumnsLate",
 	}, {
-		name: "moved-region-remembered", file: "pushdown/store/hbase/regions/router.go",
-		old: "	case calls.ClassRelocate, calls.ClassReopen, calls.ClassUnknown:\n		r.regions.forget(loc)\n", new: "	case calls.ClassRelocate, calls.ClassReopen, calls.ClassUnknown:\n",
+		name: "moved-region-remembered",
+		file: "pushdown/store/hbase/regions/router.go",
+		old:  "	case calls.ClassRelocate, calls.ClassReopen, calls.ClassUnknown:\n		r.regions.forget(loc)\n",
+		new:  "	case calls.ClassRelocate, calls.ClassReopen, calls.ClassUnknown:\n",
 		test: "pushdown/store/hbase TestScan_changesBetweenBlocks",
 	}, {
 		name: "any-byte-but-newline", file: "pushdown/store/hbase/rowregex.go", // keys with 0A, 0D, 85 are lost
@@ -92,12 +102,15 @@ var ofSeeking = []mutant{
 		old: "if encoding.UIDNumber(p.tagk) > 1 {", new: "if encoding.UIDNumber(p.tagk) > 1<<40 {",
 		test: "pushdown/operator TestSeek_changesBetweenAsks",
 	}, {
-		name: "known-prefixes-make-the-rest-unread", file: "pushdown/operator/access/prefixes.go", // the empty prefix lost
+		// The empty prefix lost.
+		name: "known-prefixes-make-the-rest-unread", file: "pushdown/operator/access/prefixes.go",
 		old: "prefixes: [][]byte{tagk}}", new: "prefixes: nil}",
 		test: "TestPrefixes_anyRows",
 	}, {
-		name: "ranges-of-one-tag-forgotten", file: "pushdown/operator/access/prefixes.go",
-		old: "return len(b) == 0 || len(a) != 0 && bytes.Compare(a, b) <= 0", new: "return len(b) == 0 || len(a) != 0 && bytes.Compare(a, b) >= 0",
+		name: "ranges-of-one-tag-forgotten",
+		file: "pushdown/operator/access/prefixes.go",
+		old:  "return len(b) == 0 || len(a) != 0 && bytes.Compare(a, b) <= 0",
+		new:  "return len(b) == 0 || len(a) != 0 && bytes.Compare(a, b) >= 0",
 		test: "TestIntersect",
 	},
 }
@@ -114,7 +127,8 @@ var ofOperators = []mutant{
 		test: "TestSideBySide_order",
 	}, {
 		name: "failed-hour-taken-for-ended", file: "pushdown/operator/hourscan.go",
-		old:  "		case err != nil:\n			return withCause(ctx, fmt.Errorf(\"operator: cannot scan %s: %w\", table, err))\n",
+		old: "		case err != nil:\n			return withCause(ctx, fmt.Errorf(\"operator: cannot scan %s: " +
+			"%w\", table, err))\n",
 		new:  "		case err != nil:\n			return io.EOF\n",
 		test: "TestSideBySide_ends",
 	}, {

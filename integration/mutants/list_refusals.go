@@ -8,12 +8,16 @@ var ofRefusals = []mutant{
 		old: "return x.lastRead.Query, x.lastRead.Request.Joinable()", new: "return x.lastRead.Query, nil",
 		test: "TestExp_refusesBeforeItReads",
 	}, {
-		name: "capital-letters-of-the-first-expression", file: "gateway/query/exp/evaluate.go",
-		old: "	for _, i := range r.order {\n		if err := r.Expressions[i].joinable()", new: "	for _, i := range r.order[:min(1, len(r.order))] {\n		if err := r.Expressions[i].joinable()",
+		name: "capital-letters-of-the-first-expression",
+		file: "gateway/query/exp/evaluate.go",
+		old:  "	for _, i := range r.order {\n		if err := r.Expressions[i].joinable()",
+		new:  "	for _, i := range r.order[:min(1, len(r.order))] {\n		if err := r.Expressions[i].joinable()",
 		test: "TestTables_errors",
 	}, {
-		name: "capital-letters-are-found", file: "gateway/query/exp/evaluate.go",
-		old: "	if err := e.joinable(); err != nil {\n", new: "	if err := e.joinable(); err != nil && len(e.parsed.Variables) > 1 {\n",
+		name: "capital-letters-are-found",
+		file: "gateway/query/exp/evaluate.go",
+		old:  "	if err := e.joinable(); err != nil {\n",
+		new:  "	if err := e.joinable(); err != nil && len(e.parsed.Variables) > 1 {\n",
 		test: "TestTables_errors",
 	}, {
 		name: "refused-request-asked-again", file: "gateway/live.go",

@@ -28,8 +28,10 @@ var ofResultCache = []mutant{
 		old: "	case lag > maxClockLag:\n", new: "	case lag > 100*maxClockLag:\n",
 		test: "TestStampedVersion_conditions",
 	}, {
-		name: "unchecked-clock-dates-a-mark", file: "pushdown/store/hbase/unchanged/timestampproof.go",
-		old: "	if s.newMark = s.lastMark; s.lastMark.state == s.state {\n", new: "	if s.newMark = s.lastMark; s.lastMark.state == s.state {\n		s.newMark.began = s.began\n",
+		name: "unchecked-clock-dates-a-mark",
+		file: "pushdown/store/hbase/unchanged/timestampproof.go",
+		old:  "	if s.newMark = s.lastMark; s.lastMark.state == s.state {\n",
+		new:  "	if s.newMark = s.lastMark; s.lastMark.state == s.state {\n		s.newMark.began = s.began\n",
 		test: "TestStampedVersion_wrongClockAtRest",
 	}, {
 		name: "joins-an-execution-that-has-begun", file: "gateway/query/engine/stage/sharing.go",
@@ -88,24 +90,30 @@ var ofResultCache = []mutant{
 		old: "			from -= encoding.RowSeconds\n", new: "			from -= 0\n",
 		test: "TestKey_sameAnswer",
 	}, {
-		name: "answers-are-free", file: "pushdown/resultcache/replay.go",
-		old: "r.opts.Budget.Spend(ctx, r.answer.stats.Points, r.answer.stats.Bytes)", new: "r.opts.Budget.Spend(ctx, 0, 0)",
+		name: "answers-are-free",
+		file: "pushdown/resultcache/replay.go",
+		old:  "r.opts.Budget.Spend(ctx, r.answer.stats.Points, r.answer.stats.Bytes)",
+		new:  "r.opts.Budget.Spend(ctx, 0, 0)",
 		test: "TestOpen_budget",
 	}, {
 		name: "data-time-overlooked", file: "pushdown/resultcache/timestamps.go",
 		old: "equal > 0 && 2*equal >= r.cells.Load()", new: "equal > r.cells.Load()",
 		test: "TestOpen_dataTime",
 	}, {
-		name: "shared-answer-held-unreserved", file: "gateway/query/engine/stage/shared.go",
-		old: "	if err := memory.Reserve(ctx, held); err != nil {\n", new: "	if err := memory.Reserve(ctx, 0*held); err != nil {\n",
+		name: "shared-answer-held-unreserved",
+		file: "gateway/query/engine/stage/shared.go",
+		old:  "	if err := memory.Reserve(ctx, held); err != nil {\n",
+		new:  "	if err := memory.Reserve(ctx, 0*held); err != nil {\n",
 		test: "gateway/query/engine TestShared_reserves",
 	}, {
 		name: "whole-answer-of-changed-rows", file: "pushdown/resultcache/plan.go",
 		old: "	if !same {\n", new: "	if !same && e.answer == nil {\n",
 		test: "gateway/query/engine TestLaw_cached",
 	}, {
-		name: "mark-of-the-last-range", file: "pushdown/resultcache/plan.go",
-		old: "append(binary.AppendUvarint(all, uint64(len(v))), v...)", new: "append(binary.AppendUvarint(all[:0], uint64(len(v))), v...)",
+		name: "mark-of-the-last-range",
+		file: "pushdown/resultcache/plan.go",
+		old:  "append(binary.AppendUvarint(all, uint64(len(v))), v...)",
+		new:  "append(binary.AppendUvarint(all[:0], uint64(len(v))), v...)",
 		test: "TestLookupPlan",
 	}, {
 		name: "whole-answer-unproven", file: "gateway/query/dispatch/resultcache.go",
@@ -124,8 +132,11 @@ var ofResultCache = []mutant{
 		old: "	calls.Pread(scan)\n	return &pb.ScanRequest{", new: "	return &pb.ScanRequest{",
 		test: "TestStampedVersion_large",
 	}, {
-		name: "dear-mark-kept", file: "pushdown/store/hbase/unchanged/timestampproof.go",
-		old: "			p.marks.replace(s.key, s.lastMark, s.newMark)\n		}\n		return fmt", new: "			s.lastMark.nextScan = s.newMark.nextScan\n			p.marks.replace(s.key, s.lastMark, s.lastMark)\n		}\n		return fmt",
+		name: "dear-mark-kept",
+		file: "pushdown/store/hbase/unchanged/timestampproof.go",
+		old:  "			p.marks.replace(s.key, s.lastMark, s.newMark)\n		}\n		return fmt",
+		new: "			s.lastMark.nextScan = s.newMark.nextScan\n" +
+			"			p.marks.replace(s.key, s.lastMark, s.lastMark)\n		}\n		return fmt",
 		test: "TestStampedVersion_slow",
 	}, {
 		name: "whole-of-servers", file: "gateway/query/dispatch/resultcache.go",
@@ -180,8 +191,10 @@ var ofResultCache = []mutant{
 		old: "	if err := p.proofs.Wait(); err != nil {\n", new: "	if err := error(nil); err != nil {\n",
 		test: "gateway TestQuery_unproven",
 	}, {
-		name: "error-before-proven", file: "gateway/api/httpapi/queryroutes/query.go",
-		old: "err != nil && errors.Is(errors.Join(err, proofs.Wait()), resultcache.ErrUnproven)", new: "errors.Is(err, resultcache.ErrUnproven)",
+		name: "error-before-proven",
+		file: "gateway/api/httpapi/queryroutes/query.go",
+		old:  "err != nil && errors.Is(errors.Join(err, proofs.Wait()), resultcache.ErrUnproven)",
+		new:  "errors.Is(err, resultcache.ErrUnproven)",
 		test: "gateway TestQuery_unprovenError",
 	}, {
 		name: "unproven-answer-stays", file: "pushdown/resultcache/operator.go",
@@ -196,12 +209,16 @@ var ofResultCache = []mutant{
 		old: "		p.unproven = true\n		return\n", new: "		p.unproven = true\n",
 		test: "TestRun_unproven",
 	}, {
-		name: "unproven-for-ever", file: "gateway/query/dispatch/run.go",
-		old: "errors.Is(a.err, resultcache.ErrUnproven) && !p.unproven {", new: "errors.Is(a.err, resultcache.ErrUnproven) {",
+		name: "unproven-for-ever",
+		file: "gateway/query/dispatch/run.go",
+		old:  "errors.Is(a.err, resultcache.ErrUnproven) && !p.unproven {",
+		new:  "errors.Is(a.err, resultcache.ErrUnproven) {",
 		test: "TestRun_unproven",
 	}, {
-		name: "unproven-state-observed", file: "pushdown/store/hbase/unchanged/version.go",
-		old: "	if token, ok := p.history.lastToken(family, states); ok {\n", new: "	if token, _, _ := p.history.observe(family, states); len(token) > 0 {\n",
+		name: "unproven-state-observed",
+		file: "pushdown/store/hbase/unchanged/version.go",
+		old:  "	if token, ok := p.history.lastToken(family, states); ok {\n",
+		new:  "	if token, _, _ := p.history.observe(family, states); len(token) > 0 {\n",
 		test: "TestVersion_expiring",
 	}, {
 		name: "fastest-error-wins", file: "gateway/query/engine/subqueries.go",

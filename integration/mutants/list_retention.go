@@ -24,16 +24,22 @@ var ofRetention = []mutant{
 		old: "	if from == 0 {\n", new: "	if true {\n",
 		test: "TestWorker",
 	}, {
-		name: "retention-unseen-by-timestamps", file: "gateway/extra/retention/delete.go",
-		old: "Family: encoding.FamilyData,\n		})", new: "Family: encoding.FamilyData,\n			Timestamp: 1,\n		})",
+		name: "retention-unseen-by-timestamps",
+		file: "gateway/extra/retention/delete.go",
+		old:  "Family: encoding.FamilyData,\n		})",
+		new:  "Family: encoding.FamilyData,\n			Timestamp: 1,\n		})",
 		test: "TestRun_proofs",
 	}, {
-		name: "retention-by-two-at-once", file: "gateway/extra/retention/leased.go",
-		old: "	t, ok, err := l.leases.Try(ctx, l.name)\n", new: "	t, ok, err := l.leases.Try(ctx, l.name+l.leases.Holder)\n",
+		name: "retention-by-two-at-once",
+		file: "gateway/extra/retention/leased.go",
+		old:  "	t, ok, err := l.leases.Try(ctx, l.name)\n",
+		new:  "	t, ok, err := l.leases.Try(ctx, l.name+l.leases.Holder)\n",
 		test: "TestWorker_leased",
 	}, {
-		name: "retention-takes-what-failed-for-done", file: "gateway/extra/retention/worker.go",
-		old: "	if err != nil && !errors.As(err, &place) {\n		return err\n", new: "	if err != nil && report == nil {\n		return err\n",
+		name: "retention-takes-what-failed-for-done",
+		file: "gateway/extra/retention/worker.go",
+		old:  "	if err != nil && !errors.As(err, &place) {\n		return err\n",
+		new:  "	if err != nil && report == nil {\n		return err\n",
 		test: "gateway/extra/retention TestWorker_noWrites",
 	}, {
 		name: "retention-of-a-refused-run-believed", file: "gateway/extra/retention/worker.go",
@@ -48,20 +54,27 @@ var ofRetention = []mutant{
 		old: "	p.err = err\n	p.forget()\n	return nil\n", new: "	return err\n",
 		test: "TestRun_tables",
 	}, {
-		name: "retention-goes-on-without-the-right", file: "gateway/extra/retention/failed.go",
-		old: "ctx.Err() != nil || errors.Is(err, store.ErrDenied) ||", new: "ctx.Err() != nil || errors.Is(err, store.ErrDenied) && false ||",
+		name: "retention-goes-on-without-the-right",
+		file: "gateway/extra/retention/failed.go",
+		old:  "ctx.Err() != nil || errors.Is(err, store.ErrDenied) ||",
+		new:  "ctx.Err() != nil || errors.Is(err, store.ErrDenied) && false ||",
 		test: "TestRun_tables",
 	}, {
 		name: "retention-of-the-dead-waits", file: "gateway/extra/retention/worker.go",
 		old: "return heldEvery, nil", new: "return askEvery, nil",
 		test: "TestWorker_leased",
 	}, {
-		name: "meta-of-series-with-rollups", file: "gateway/extra/retention/meta.go",
-		old: "		if i, ok := p.byUID[string(metric)]; ok && expired {\n", new: "		if p.table.Interval != \"\" {\n			continue\n		}\n		if i, ok := p.byUID[string(metric)]; ok && expired {\n",
+		name: "meta-of-series-with-rollups",
+		file: "gateway/extra/retention/meta.go",
+		old:  "		if i, ok := p.byUID[string(metric)]; ok && expired {\n",
+		new: "		if p.table.Interval != \"\" {\n			continue\n		}\n" +
+			"		if i, ok := p.byUID[string(metric)]; ok && expired {\n",
 		test: "TestMeta",
 	}, {
-		name: "meta-of-those-who-put-meanwhile", file: "gateway/extra/retention/meta.go",
-		old: "		if hasNoRow && stored.Value(string(row.Key), encoding.MetaCounterQualifier) == nil {\n", new: "		if hasNoRow || stored == nil {\n",
+		name: "meta-of-those-who-put-meanwhile",
+		file: "gateway/extra/retention/meta.go",
+		old:  "		if hasNoRow && stored.Value(string(row.Key), encoding.MetaCounterQualifier) == nil {\n",
+		new:  "		if hasNoRow || stored == nil {\n",
 		test: "TestMeta_points",
 	}, {
 		name: "meta-known-for-ever", file: "gateway/metadata/meta/record.go",
@@ -88,8 +101,10 @@ var ofRetention = []mutant{
 		old: "		if n == 1 {\n", new: "		if n >= 1 {\n",
 		test: "TestReclaim_steps",
 	}, {
-		name: "place-runs-anew", file: "gateway/extra/retention/worker.go",
-		old: "	if err != nil && !errors.As(err, &place) {\n		return err\n", new: "	if err != nil {\n		return err\n",
+		name: "place-runs-anew",
+		file: "gateway/extra/retention/worker.go",
+		old:  "	if err != nil && !errors.As(err, &place) {\n		return err\n",
+		new:  "	if err != nil {\n		return err\n",
 		test: "TestWorker_place",
 	}, {
 		name: "place-forgotten", file: "gateway/extra/retention/worker.go",

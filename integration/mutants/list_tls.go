@@ -36,8 +36,10 @@ var ofTLS = []mutant{
 		old: "	err := r.readAgain()\n	switch", new: "	var err error\n	switch",
 		test: "TestReader_replaced",
 	}, {
-		name: "tls-stranger-taken", file: "pushdown/process/settings/access.go",
-		old: "return certificates.Verify(s.PeerCertificates, roots, x509.ExtKeyUsageClientAuth)", new: "_, _ = roots, x509.ExtKeyUsageClientAuth\n		return nil",
+		name: "tls-stranger-taken",
+		file: "pushdown/process/settings/access.go",
+		old:  "return certificates.Verify(s.PeerCertificates, roots, x509.ExtKeyUsageClientAuth)",
+		new:  "_, _ = roots, x509.ExtKeyUsageClientAuth\n		return nil",
 		test: "pushdown/rpc/server TestServe_certificates",
 	}, {
 		name: "tls-metrics-without-certificate", file: "pushdown/rpc/server/certified.go",

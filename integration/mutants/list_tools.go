@@ -16,8 +16,10 @@ var ofTools = []mutant{
 		old: "&& milli == write.IsMillis(t)", new: "",
 		test: "TestScan_deleteThenImport",
 	}, {
-		name: "scan-reads-a-row-for-each-sub-query", file: "gateway/extra/tools/selection.go",
-		old: "			if s.compiled != all[i].compiled {\n", new: "			if s.compiled == all[i].compiled {\n",
+		name: "scan-reads-a-row-for-each-sub-query",
+		file: "gateway/extra/tools/selection.go",
+		old:  "			if s.compiled != all[i].compiled {\n",
+		new:  "			if s.compiled == all[i].compiled {\n",
 		test: "TestScan",
 	}, {
 		name: "names-that-end-an-answer-of-lines", file: "gateway/extra/tools/lines.go",
@@ -40,12 +42,16 @@ var ofTools = []mutant{
 		old: "	if !h.working.TryLock() {\n", new: "	if !h.working.TryLock() && false {\n",
 		test: "gateway/extra TestServedTools_oneAtATime",
 	}, {
-		name: "dry-runs-that-write", file: "gateway/extra/tools/serve.go",
-		old: "	d.Store = drystore.New(x.Store, x.unread(forgotten...)...)\n", new: "	_ = drystore.New(x.Store, x.unread(forgotten...)...)\n",
+		name: "dry-runs-that-write",
+		file: "gateway/extra/tools/serve.go",
+		old:  "	d.Store = drystore.New(x.Store, x.unread(forgotten...)...)\n",
+		new:  "	_ = drystore.New(x.Store, x.unread(forgotten...)...)\n",
 		test: "TestDryRun",
 	}, {
-		name: "dry-imports-that-write", file: "gateway/extra/tools/own.go",
-		old: "		st = drystore.New(st, c.unread(c.Tables.Meta, c.Tables.Tree)...)\n", new: "		_ = drystore.New(st, c.unread(c.Tables.Meta, c.Tables.Tree)...)\n",
+		name: "dry-imports-that-write",
+		file: "gateway/extra/tools/own.go",
+		old:  "		st = drystore.New(st, c.unread(c.Tables.Meta, c.Tables.Tree)...)\n",
+		new:  "		_ = drystore.New(st, c.unread(c.Tables.Meta, c.Tables.Tree)...)\n",
 		test: "TestDryRun_others",
 	}, {
 		name: "scan-deletes-before-the-client-has-it", file: "gateway/extra/tools/scan.go",

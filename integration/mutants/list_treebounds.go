@@ -4,8 +4,10 @@ package main
 // back from a tree that was deleted, and branches that are short without a word.
 var ofTreeBounds = []mutant{
 	{
-		name: "trials-beyond-what-was-reserved", file: "gateway/extra/trees/treeroutes/series.go",
-		old: "		if left -= trialBytes(trial); left < 0 {\n", new: "		if left -= trialBytes(trial); left < -1<<40 {\n",
+		name: "trials-beyond-what-was-reserved",
+		file: "gateway/extra/trees/treeroutes/series.go",
+		old:  "		if left -= trialBytes(trial); left < 0 {\n",
+		new:  "		if left -= trialBytes(trial); left < -1<<40 {\n",
 		test: "gateway/extra TestTree_testMemory",
 	}, {
 		name: "tree-names-without-end", file: "gateway/extra/trees/tree/place.go",
@@ -36,8 +38,10 @@ var ofTreeBounds = []mutant{
 		old: "	f.current.Store(nil)\n", new: "",
 		test: "TestSync_othersTrees",
 	}, {
-		name: "tree-on-what-is-left", file: "gateway/extra/trees/forest/trees.go",
-		old: "			largest = id // ids ascend\n			if t != nil {\n				trees++\n", new: "			if t != nil {\n				largest = id // ids ascend\n				trees++\n",
+		name: "tree-on-what-is-left",
+		file: "gateway/extra/trees/forest/trees.go",
+		old:  "			largest = id // ids ascend\n			if t != nil {\n				trees++\n",
+		new:  "			if t != nil {\n				largest = id // ids ascend\n				trees++\n",
 		test: "TestCreate_leftovers",
 	}, {
 		name: "tree-behind-a-stray-key", file: "gateway/extra/trees/forest/trees.go",
@@ -56,8 +60,10 @@ var ofTreeBounds = []mutant{
 		old: "		if err := ctx.Err(); err != nil {\n			return n, err\n		}\n", new: "",
 		test: "TestAdd_ends",
 	}, {
-		name: "tree-short-while-series-wait", file: "gateway/extra/trees/treeroutes/handlers.go",
-		old: "	err := h.FlushMeta(ctx)\n	switch {\n	case err == nil:\n", new: "	err := h.FlushMeta(ctx)\n	switch {\n	case err == nil || ctx.Err() == nil:\n",
+		name: "tree-short-while-series-wait",
+		file: "gateway/extra/trees/treeroutes/handlers.go",
+		old:  "	err := h.FlushMeta(ctx)\n	switch {\n	case err == nil:\n",
+		new:  "	err := h.FlushMeta(ctx)\n	switch {\n	case err == nil || ctx.Err() == nil:\n",
 		test: "TestHandlers_seriesWait",
 	},
 }

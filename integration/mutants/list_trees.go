@@ -4,8 +4,10 @@ package main
 // come back.
 var ofTrees = []mutant{
 	{
-		name: "tree-parts-at-the-end", file: "gateway/extra/trees/tree/place.go",
-		old: "	for len(w.parts) > 0 && w.parts[len(w.parts)-1] == \"\" {\n", new: "	for len(w.parts) > 1 && w.parts[len(w.parts)-1] == \"\" {\n",
+		name: "tree-parts-at-the-end",
+		file: "gateway/extra/trees/tree/place.go",
+		old:  "	for len(w.parts) > 0 && w.parts[len(w.parts)-1] == \"\" {\n",
+		new:  "	for len(w.parts) > 1 && w.parts[len(w.parts)-1] == \"\" {\n",
 		test: "TestPlace_split",
 	}, {
 		name: "tree-branch-in-a-branch-of-its-name", file: "gateway/extra/trees/tree/place.go",
@@ -29,12 +31,15 @@ var ofTrees = []mutant{
 		test: "TestAdd",
 	}, {
 		name: "tree-written-blindly", file: "gateway/extra/trees/forest/forest.go",
-		old:  "	return f.cfg.Store.CompareAndPut(ctx, f.cfg.TreeTable, at, old, value)\n",
-		new:  "	_, err := f.cfg.Store.CompareAndPut(ctx, f.cfg.TreeTable, at, old, value)\n	return true, errors.Join(err, f.apply(ctx, []store.Mutation{mutation(store.Put, key, qualifier, value)}))\n",
+		old: "	return f.cfg.Store.CompareAndPut(ctx, f.cfg.TreeTable, at, old, value)\n",
+		new: "	_, err := f.cfg.Store.CompareAndPut(ctx, f.cfg.TreeTable, at, old, value)\n	return true, " +
+			"errors.Join(err, f.apply(ctx, []store.Mutation{mutation(store.Put, key, qualifier, value)}))\n",
 		test: "TestForest_compareAndSet",
 	}, {
-		name: "tree-branches-behind-deep-ones", file: "gateway/extra/trees/forest/branches.go",
-		old: "					from = encoding.PrefixEnd(r.Key[:width])\n", new: "					from = encoding.PrefixEnd(r.Key[:len(b.Key)])\n",
+		name: "tree-branches-behind-deep-ones",
+		file: "gateway/extra/trees/forest/branches.go",
+		old:  "					from = encoding.PrefixEnd(r.Key[:width])\n",
+		new:  "					from = encoding.PrefixEnd(r.Key[:len(b.Key)])\n",
 		test: "TestBranch_deep",
 	}, {
 		name: "tree-changed-and-not-read-again", file: "gateway/extra/trees/forest/snapshot.go",
@@ -58,7 +63,8 @@ var ofTrees = []mutant{
 		test: "TestTracker_describedLater",
 	}, {
 		name: "tree-rules-for-readers", file: "gateway/extra/trees/treeroutes/rule.go",
-		old:  "	default:\n		return errVerb\n	}\n	if err := h.mayChange(w, r); err != nil {\n		return err\n	}\n",
+		old: "	default:\n		return errVerb\n	}\n	if err := h.mayChange(w, r); err != nil {\n" +
+			"		return err\n	}\n",
 		new:  "	default:\n		return errVerb\n	}\n",
 		test: "gateway/extra TestDoors",
 	},

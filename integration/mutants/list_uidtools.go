@@ -28,8 +28,9 @@ var ofUIDTools = []mutant{
 		test: "TestRun_awaitsOthers",
 	}, {
 		name: "uid-fsck-overwrites-what-others-wrote", file: "gateway/extra/tools/uidcheck/repair.go",
-		old:  "		return c.Store.CompareAndPut(ctx, c.Table, at, s.old, s.value)\n",
-		new:  "		return true, c.Store.Apply(ctx, c.Table, []store.Mutation{{Row: at.Row, Family: at.Family, Qualifier: at.Qualifier, Value: s.value}})\n",
+		old: "		return c.Store.CompareAndPut(ctx, c.Table, at, s.old, s.value)\n",
+		new: "		return true, c.Store.Apply(ctx, c.Table, []store.Mutation{{Row: at.Row, Family: " +
+			"at.Family, Qualifier: at.Qualifier, Value: s.value}})\n",
 		test: "TestRun_cellChangesLast",
 	}, {
 		name: "uid-fsck-reads-on-when-all-is-found", file: "gateway/extra/tools/uidcheck/usage.go",
@@ -65,8 +66,9 @@ var ofUIDTools = []mutant{
 		test: "TestRun_nameless",
 	}, {
 		name: "uid-metasync-overwrites-what-others-wrote", file: "gateway/extra/tools/metasync/write.go",
-		old:  "		ok, err := to.CompareAndPut(ctx, c.table, at, c.old, c.value)\n",
-		new:  "		ok, err := true, y.Store.Apply(ctx, c.table, []store.Mutation{{Row: at.Row, Family: at.Family, Qualifier: at.Qualifier, Value: c.value}})\n",
+		old: "		ok, err := to.CompareAndPut(ctx, c.table, at, c.old, c.value)\n",
+		new: "		ok, err := true, y.Store.Apply(ctx, c.table, []store.Mutation{{Row: at.Row, Family: " +
+			"at.Family, Qualifier: at.Qualifier, Value: c.value}})\n",
 		test: "TestRun_othersWrite",
 	}, {
 		name: "uid-metapurge-of-later-versions", file: "gateway/extra/tools/metapurge/purge.go",

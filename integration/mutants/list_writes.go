@@ -16,12 +16,17 @@ var ofWrites = []mutant{
 		old: "if !bytes.Equal(got, row) {", new: "if false && !bytes.Equal(got, row) {",
 		test: "pushdown/store/hbase TestGet_shiftedCells",
 	}, {
-		name: "results-of-a-failed-region-taken", file: "pushdown/store/hbase/multi.go",
-		old: "	if e := r.GetException(); e != nil {", new: "	if e := r.GetException(); e != nil && len(r.GetResultOrException()) == 0 {",
+		name: "results-of-a-failed-region-taken",
+		file: "pushdown/store/hbase/multi.go",
+		old:  "	if e := r.GetException(); e != nil {",
+		new:  "	if e := r.GetException(); e != nil && len(r.GetResultOrException()) == 0 {",
 		test: "TestMulti_lies",
 	}, {
-		name: "slow-server-given-up", file: "pushdown/store/hbase/calls/silence.go", // and retried
-		old: "dead := p.answersNewConnection(c.Addr) && p.pause(p.cfg.ProbeAfter) && c.liveness.probeUnansweredFor() > 0", new: "dead := c.liveness.probeUnansweredFor() > 0",
+		name: "slow-server-given-up",
+		file: "pushdown/store/hbase/calls/silence.go", // and retried
+		old: "dead := p.answersNewConnection(c.Addr) && p.pause(p.cfg.ProbeAfter) && " +
+			"c.liveness.probeUnansweredFor() > 0",
+		new:  "dead := c.liveness.probeUnansweredFor() > 0",
 		test: "pushdown/store/hbase TestSlow_serverPaused",
 	}, {
 		name: "moved-region-waited-for", file: "pushdown/store/hbase/calls/silence.go",

@@ -74,12 +74,14 @@ type options struct {
 
 func parse(args []string) (o options, err error) {
 	flags := flag.NewFlagSet("mutants", flag.ContinueOnError)
-	flags.BoolVar(&o.changed, "changed", false, "try only those whose source file or test file has changed since the commit in the argument, or since main")
+	flags.BoolVar(&o.changed, "changed", false,
+		"try only those whose source file or test file has changed since the commit in the argument, or since main")
 	flags.BoolVar(&o.check, "check", false, "check that every fault has its place and end")
 	flags.BoolVar(&o.list, "list", false, "list the faults and end")
 	flags.BoolVar(&o.rest, "rest", false, "take the rest, which only soak runs, instead of the promise faults")
 	only := flags.String("only", "", "try only those whose name this regular expression matches")
-	flags.StringVar(&o.by, "by", "", "try them with another test, as folder:test, and report which it catches; one that it does not catch is no failure")
+	flags.StringVar(&o.by, "by", "", "try them with another test, as folder:test, and report which it catches; "+
+		"one that it does not catch is no failure")
 	flags.IntVar(&o.sample, "sample", 0, "try only so many, drawn at random; 0 tries all")
 	flags.Uint64Var(&o.seed, "seed", 0, "seed of the sample; 0 draws one")
 	flags.IntVar(&o.jobs, "jobs", max(1, runtime.GOMAXPROCS(0)), "how many to try at once")
@@ -133,7 +135,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	caught := len(chosen) - bad - lost
-	fmt.Fprintf(out, "%d of %d faults caught, %d lost, in %v\n", caught, len(chosen)+gone, lost+gone, time.Since(began).Round(time.Second))
+	fmt.Fprintf(out, "%d of %d faults caught, %d lost, in %v\n",
+		caught, len(chosen)+gone, lost+gone, time.Since(began).Round(time.Second))
 	fmt.Fprintf(out, "counted: caught=%d survived=%d lost=%d\n", caught, bad, lost+gone) // for the record of soak
 	if bad > 0 && o.by == "" {
 		return fmt.Errorf("%d faults were not caught", bad)

@@ -21,8 +21,8 @@ const directive = "//" + "fault:"
 var (
 	// marker ends a line of code: what the line is without it, the fault's name, the test that catches it.
 	marker = regexp.MustCompile(`^(\s*)(\S.*?)\s*` + directive + `([a-z][a-z0-9-]*) (Test\w+(?:/\w+)?)$`)
-	// declared is a line of a test's comment, or of a story's: the fault's name, the old code, empty for the whole line,
-	// and the new, empty for none.
+	// declared is a line of a test's comment, or of a story's: the fault's name, the old code,
+	// empty for the whole line, and the new, empty for none.
 	declared = regexp.MustCompile(`^` + directive + `([a-z][a-z0-9-]*) (?:(.*\S) )?=>(?: (.*\S))?$`)
 )
 
@@ -108,7 +108,8 @@ func (r *reading) file(name string) error {
 		}
 		m := marker.FindStringSubmatch(line)
 		if m == nil {
-			r.wrong = append(r.wrong, fmt.Errorf("%s:%d: got %q, want code and %sNAME TestX", name, i+1, strings.TrimSpace(line), directive))
+			r.wrong = append(r.wrong, fmt.Errorf("%s:%d: got %q, want code and %sNAME TestX",
+				name, i+1, strings.TrimSpace(line), directive))
 			continue
 		}
 		h := r.halves(m[3])
@@ -137,7 +138,8 @@ func (r *reading) declarations(name, text string) error {
 			}
 			m, test := declared.FindStringSubmatch(c.Text), tests[group]
 			if m == nil || test == "" {
-				r.wrong = append(r.wrong, fmt.Errorf("%s: got %q, want %sNAME OLD => NEW in the comment of a test", fset.Position(c.Pos()), c.Text, directive))
+				r.wrong = append(r.wrong, fmt.Errorf("%s: got %q, want %sNAME OLD => NEW in the comment of a test",
+					fset.Position(c.Pos()), c.Text, directive))
 				continue
 			}
 			h := r.halves(m[1])
@@ -183,15 +185,18 @@ func (r *reading) halves(name string) *halves {
 func (r *reading) join(name string, h *halves) (fault, error) {
 	switch {
 	case len(h.marks) == 0:
-		return fault{}, fmt.Errorf("%s of %s declares it, and no line is marked", h.declarations[0].test, h.declarations[0].file)
+		return fault{}, fmt.Errorf("%s of %s declares it, and no line is marked",
+			h.declarations[0].test, h.declarations[0].file)
 	case len(h.declarations) == 0:
 		return fault{}, fmt.Errorf("%s:%d is marked, and no test declares it", h.marks[0].file, h.marks[0].line+1)
 	case len(h.marks) > 1 || len(h.declarations) > 1:
-		return fault{}, fmt.Errorf("got %d markers and %d declarations, want one of each", len(h.marks), len(h.declarations))
+		return fault{}, fmt.Errorf("got %d markers and %d declarations, want one of each",
+			len(h.marks), len(h.declarations))
 	}
 	m, d := h.marks[0], h.declarations[0]
 	if m.test != d.test {
-		return fault{}, fmt.Errorf("the marker at %s:%d names %s, want %s of %s", m.file, m.line+1, m.test, d.test, d.file)
+		return fault{}, fmt.Errorf("the marker at %s:%d names %s, want %s of %s",
+			m.file, m.line+1, m.test, d.test, d.file)
 	}
 	changed, err := d.apply(r.texts[m.file], m.line)
 	if err != nil {

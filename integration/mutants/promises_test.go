@@ -56,28 +56,44 @@ func TestReadPromises_stories(t *testing.T) {
 // What is lost is an error that says what and where.
 func TestReadPromises(t *testing.T) {
 	const (
-		source = "package x\n\nfunc f(n int) int {\n\tif n > 1 { FAULT:sound TestX\n\t\treturn 1\n\t}\n\treturn 2 FAULT:whole TestX\n}\n"
-		test   = "package x\n\n// TestX is there.\n//\nFAULT:sound > => >=\nFAULT:whole => return 3\nfunc TestX() {}\n\nfunc TestY() {}\n"
+		source = "package x\n\nfunc f(n int) int {\n\tif n > 1 { FAULT:sound TestX\n\t\treturn 1\n\t}\n" +
+			"\treturn 2 FAULT:whole TestX\n}\n"
+		test = "package x\n\n// TestX is there.\n//\nFAULT:sound > => >=\nFAULT:whole => return 3\n" +
+			"func TestX() {}\n\nfunc TestY() {}\n"
 	)
 	for _, c := range []struct{ file, old, new, want string }{
 		{"x.go", "", "", ""},
 		{"x.go", " FAULT:sound TestX", "", "sound: TestX of y/x_test.go declares it, and no line is marked"},
 		{"y/x_test.go", "FAULT:sound > => >=\n", "", "sound: x.go:4 is marked, and no test declares it"},
 		{"x.go", "return 1", "return 1 FAULT:sound TestX", "sound: got 2 markers and 1 declarations, want one of each"},
-		{"y/x_test.go", "func TestY", "FAULT:sound > => <\nfunc TestY", "sound: got 1 markers and 2 declarations, want one of each"},
+		{
+			"y/x_test.go", "func TestY", "FAULT:sound > => <\nfunc TestY",
+			"sound: got 1 markers and 2 declarations, want one of each",
+		},
 		{"x.go", "sound TestX", "sound TestY", "sound: the marker at x.go:4 names TestY, want TestX of y/x_test.go"},
 		{"x.go", "n > 1", "n < 1", `sound: x.go:4: ">" occurs 0 times in the line "if n < 1 {", want once`},
-		{"x.go", "n > 1", "n > 1 && n > 2", `sound: x.go:4: ">" occurs 2 times in the line "if n > 1 && n > 2 {", want once`},
+		{
+			"x.go", "n > 1", "n > 1 && n > 2",
+			`sound: x.go:4: ">" occurs 2 times in the line "if n > 1 && n > 2 {", want once`,
+		},
 		{"y/x_test.go", "> => >=", "> => >", `sound: x.go:4: ">" is changed to itself`},
 		{"y/x_test.go", "> => >=", "> =>", `sound: is no Go any more: x.go:4:8: expected ';', found 1`},
-		{"x.go", "FAULT:sound TestX", "FAULT:sound", `x.go:4: got "if n > 1 { FAULT:sound", want code and FAULT:NAME TestX` + "\n" +
-			"sound: TestX of y/x_test.go declares it, and no line is marked"},
-		{"x.go", "\treturn 1", "\tFAULT:alone TestX\n\t\treturn 1", `x.go:5: got "FAULT:alone TestX", want code and FAULT:NAME TestX`},
-		{"y/x_test.go", "> => >=", "> >=", `y/x_test.go:5:1: got "FAULT:sound > >=", want FAULT:NAME OLD => NEW in the comment of a test` + "\n" +
-			"sound: x.go:4 is marked, and no test declares it"},
-		{"y/x_test.go", "func TestX()", "func helper()", `y/x_test.go:5:1: got "FAULT:sound > => >=", want FAULT:NAME OLD => NEW in the comment of a test` + "\n" +
-			`y/x_test.go:6:1: got "FAULT:whole => return 3", want FAULT:NAME OLD => NEW in the comment of a test` + "\n" +
-			"sound: x.go:4 is marked, and no test declares it\nwhole: x.go:7 is marked, and no test declares it"},
+		{"x.go", "FAULT:sound TestX", "FAULT:sound",
+			`x.go:4: got "if n > 1 { FAULT:sound", want code and FAULT:NAME TestX` + "\n" +
+				"sound: TestX of y/x_test.go declares it, and no line is marked"},
+		{
+			"x.go", "\treturn 1", "\tFAULT:alone TestX\n\t\treturn 1",
+			`x.go:5: got "FAULT:alone TestX", want code and FAULT:NAME TestX`,
+		},
+		{"y/x_test.go", "> => >=", "> >=",
+			`y/x_test.go:5:1: got "FAULT:sound > >=", want FAULT:NAME OLD => NEW in the comment of a test` + "\n" +
+				"sound: x.go:4 is marked, and no test declares it"},
+		{"y/x_test.go", "func TestX()", "func helper()",
+			`y/x_test.go:5:1: got "FAULT:sound > => >=", want FAULT:NAME OLD => NEW in the comment of a test` +
+				"\n" +
+				`y/x_test.go:6:1: got "FAULT:whole => return 3", want FAULT:NAME OLD => NEW in the comment of a test` +
+				"\n" +
+				"sound: x.go:4 is marked, and no test declares it\nwhole: x.go:7 is marked, and no test declares it"},
 	} {
 		texts := map[string]string{"x.go": source, "y/x_test.go": test}
 		if strings.Count(texts[c.file], c.old) != 1 && c.old != "" {

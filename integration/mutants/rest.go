@@ -70,7 +70,13 @@ func findRest(tree fs.FS, mutants []mutant) (found []fault, lost []error) {
 			lost = append(lost, fmt.Errorf("%s: its text occurs %d times in %s, want once", m.name, n, m.file))
 			continue
 		}
-		f := fault{name: m.name, file: m.file, dir: path.Dir(m.file), test: m.test, changed: strings.Replace(bare, m.old, m.new, 1)}
+		f := fault{
+			name:    m.name,
+			file:    m.file,
+			dir:     path.Dir(m.file),
+			test:    m.test,
+			changed: strings.Replace(bare, m.old, m.new, 1),
+		}
 		if dir, test, ok := strings.Cut(m.test, " "); ok {
 			f.dir, f.test = dir, test
 		}

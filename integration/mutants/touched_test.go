@@ -8,7 +8,10 @@ import (
 
 // A fault is touched by a change of its source file and of the file of its test, and by no other.
 func TestTouched(t *testing.T) {
-	all := []fault{{name: "a", file: "a/x.go", testFile: "b/x_test.go"}, {name: "c", file: "c/x.go", testFile: "c/x_test.go"}}
+	all := []fault{
+		{name: "a", file: "a/x.go", testFile: "b/x_test.go"},
+		{name: "c", file: "c/x.go", testFile: "c/x_test.go"},
+	}
 	for file, want := range map[string][]string{
 		"a/x.go":          {"a"},
 		"b/x_test.go":     {"a"},

@@ -1,14 +1,16 @@
-// Command mutator puts faults into packages wherever their syntax has a place for one, and reports which their tests do not notice:
+// Command mutator puts faults into packages wherever their syntax has a place for one, and reports
+// which their tests do not notice:
 //
 //	go run ./integration/mutator [-each 60] [-for 80m] [-jobs 2] ./encoding ./pushdown/operator/...
 //
-// It negates conditions and their parts, replaces operators (< by <=, + by -), leaves statements out, and returns nil for an error.
-// All faults of a package are compiled into one test program, each behind a switch, so a fault takes only as long as the tests run.
-// The sources stay as they are. A line on which a fault does not compile gets none.
+// It negates conditions and their parts, replaces operators (< by <=, + by -), leaves statements
+// out, and returns nil for an error. All faults of a package are compiled into one test program,
+// each behind a switch, so a fault takes only as long as the tests run. The sources stay as they
+// are. A line on which a fault does not compile gets none.
 //
-// Of the faults that a package's tests reach, -each are tried, drawn by TEST_SEED. Some that survive are no gap in the tests: they
-// change only how fast something is, for instance. explained.txt lists them with the reason. Any other one that survives fails the
-// command.
+// Of the faults that a package's tests reach, -each are tried, drawn by TEST_SEED. Some that
+// survive are no gap in the tests: they change only how fast something is, for instance.
+// explained.txt lists them with the reason. Any other one that survives fails the command.
 package main
 
 import (
@@ -130,7 +132,8 @@ func try(ctx context.Context, out io.Writer, pkg string, most, jobs int, r *rand
 					unexplained++
 					word = "SURVIVED "
 				}
-				fmt.Fprintf(out, "%s %s:%d: %s\n", word, filepath.Join(strings.TrimPrefix(pkg, "downpour/"), f.file), f.line, f.what)
+				fmt.Fprintf(out, "%s %s:%d: %s\n",
+					word, filepath.Join(strings.TrimPrefix(pkg, "downpour/"), f.file), f.line, f.what)
 				mu.Unlock()
 			}
 		})
@@ -140,6 +143,7 @@ func try(ctx context.Context, out io.Writer, pkg string, most, jobs int, r *rand
 	}
 	close(work)
 	workers.Wait()
-	fmt.Fprintf(out, "%-45s %4d faults, %4d reached, %3d tried, %3d survived, of them %d unexplained; tests take %v\n", pkg, len(p.faults), len(p.reached), len(chosen), survived, unexplained, p.takes.Round(time.Millisecond))
+	fmt.Fprintf(out, "%-45s %4d faults, %4d reached, %3d tried, %3d survived, of them %d unexplained; tests take %v\n",
+		pkg, len(p.faults), len(p.reached), len(chosen), survived, unexplained, p.takes.Round(time.Millisecond))
 	return unexplained, ctx.Err()
 }

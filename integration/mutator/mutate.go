@@ -35,14 +35,18 @@ type edit struct {
 	text     string
 }
 
-// parse returns a file with faults in it, numbered from first on. On the lines of except there are none: they would not compile.
+// parse returns a file with faults in it, numbered from first on. On the lines of except there are
+// none: they would not compile.
 func parse(name string, text []byte, first int, except map[int]bool) (*source, error) {
 	s := &source{name: name, text: text, set: token.NewFileSet()}
 	file, err := parser.ParseFile(s.set, name, text, parser.ParseComments|parser.SkipObjectResolution)
 	if err != nil {
 		return nil, err
 	}
-	s.edits = append(s.edits, edit{at: s.offset(file.Name.End()), text: `; import "downpour/integration/mutator/mutant"`})
+	s.edits = append(s.edits, edit{
+		at:   s.offset(file.Name.End()),
+		text: `; import "downpour/integration/mutator/mutant"`,
+	})
 	next := first
 	s.walk(file, func(node ast.Node, what, open, close string) {
 		line, last := s.set.Position(node.Pos()).Line, s.set.Position(node.End()).Line
@@ -99,7 +103,8 @@ func (s *source) walk(file *ast.File, put func(node ast.Node, what, open, close 
 				negate(n.Y)
 			default:
 				equality := n.Op == token.EQL || n.Op == token.NEQ
-				if with := wrong[n.Op]; with != token.ILLEGAL && simple(n.X) && simple(n.Y) && !(equality && negated[n]) {
+				with := wrong[n.Op]
+				if with != token.ILLEGAL && simple(n.X) && simple(n.Y) && !(equality && negated[n]) {
 					x, y := s.of(n.X), s.of(n.Y)
 					put(n, "with "+with.String(), "mutant.Pick(#, ", fmt.Sprintf(", %s %s %s)", x, with, y))
 				}
@@ -108,7 +113,8 @@ func (s *source) walk(file *ast.File, put func(node ast.Node, what, open, close 
 			if len(n.Results) == 0 {
 				break
 			}
-			if id, ok := n.Results[len(n.Results)-1].(*ast.Ident); ok && strings.HasPrefix(strings.ToLower(id.Name), "err") {
+			id, ok := n.Results[len(n.Results)-1].(*ast.Ident)
+			if ok && strings.HasPrefix(strings.ToLower(id.Name), "err") {
 				put(id, "no error", "mutant.Err(#, ", ")")
 			}
 		case *ast.BlockStmt:
@@ -169,7 +175,9 @@ func (s *source) changed() []byte {
 		if c := cmp.Compare(a.at, b.at); c != 0 {
 			return c
 		}
-		switch { // what ends here comes first, the inner before the outer, then what begins here, the outer before the inner
+		// What ends here comes first, the inner before the outer, then what begins here, the outer
+		// before the inner.
+		switch {
 		case a.closes != b.closes:
 			if a.closes {
 				return -1

@@ -45,7 +45,10 @@ func TestParse(t *testing.T) {
 	for _, f := range s.faults {
 		got = append(got, f.what)
 	}
-	want := []string{"negated: a < b && !done", "negated: a < b", "negated: !done", "left out: g(a)", "with <=: a < b", "with +: a - 1", "no error: err"}
+	want := []string{
+		"negated: a < b && !done", "negated: a < b", "negated: !done", "left out: g(a)", "with <=: a < b",
+		"with +: a - 1", "no error: err",
+	}
 	slices.Sort(got)
 	slices.Sort(want)
 	if d := cmp.Diff(want, got); d != "" {

@@ -40,7 +40,8 @@ var errNoTests = errors.New("no tests")
 
 // prepare compiles a package's tests into tmp, and runs them with all faults off, which must pass.
 func prepare(ctx context.Context, pkg, tmp string) (*program, error) {
-	out, err := exec.CommandContext(ctx, "go", "list", "-json=Dir,ImportPath,GoFiles,TestGoFiles,XTestGoFiles", pkg).Output()
+	out, err := exec.CommandContext(ctx, "go", "list", "-json=Dir,ImportPath,GoFiles,TestGoFiles,XTestGoFiles", pkg).
+		Output()
 	if err != nil {
 		return nil, fmt.Errorf("go list %s: %w", pkg, err)
 	}
@@ -51,7 +52,12 @@ func prepare(ctx context.Context, pkg, tmp string) (*program, error) {
 	if len(l.TestGoFiles)+len(l.XTestGoFiles) == 0 {
 		return nil, errNoTests
 	}
-	p := &program{path: filepath.Join(tmp, "tests"), dir: l.Dir, tmp: tmp, args: append([]string{"-test.failfast"}, rapidflags.Of(l.Dir)...)}
+	p := &program{
+		path: filepath.Join(tmp, "tests"),
+		dir:  l.Dir,
+		tmp:  tmp,
+		args: append([]string{"-test.failfast"}, rapidflags.Of(l.Dir)...),
+	}
 	if err := p.build(ctx, l, tmp); err != nil {
 		return nil, err
 	}
@@ -69,7 +75,8 @@ func (p *program) build(ctx context.Context, l listed, tmp string) error {
 		if err != nil {
 			return err
 		}
-		cmd := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-ldflags=-w", "-gcflags="+l.ImportPath+"=-e", "-overlay="+overlay, "-o", p.path, l.ImportPath)
+		cmd := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-ldflags=-w",
+			"-gcflags="+l.ImportPath+"=-e", "-overlay="+overlay, "-o", p.path, l.ImportPath)
 		out, err := cmd.CombinedOutput()
 		if err == nil {
 			return nil

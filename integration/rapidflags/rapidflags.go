@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// Of returns the flags for the tests of the package in a folder, none if it has no property tests: that a test fails is enough, no
-// small example is looked for, and no file with one is left among the sources.
+// Of returns the flags for the tests of the package in a folder, none if it has no property tests:
+// that a test fails is enough, no small example is looked for, and no file with one is left among
+// the sources.
 func Of(dir string) []string {
 	files, _ := filepath.Glob(filepath.Join(dir, "*_test.go"))
 	for _, name := range files {

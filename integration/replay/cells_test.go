@@ -29,7 +29,8 @@ func TestReplay_cells(t *testing.T) {
 			cfg, st := empty(t, true, schema, func(cfg *gateway.Config) { cfg.EnableAppends = r.Appends })
 			at := front{"HBase", start(t, cfg, st), st}
 			for _, put := range r.Puts {
-				if a := at.ask(t, differential.Request{Path: "/api/put?details&sync", Body: string(put)}); a.Status != http.StatusOK {
+				a := at.ask(t, differential.Request{Path: "/api/put?details&sync", Body: string(put)})
+				if a.Status != http.StatusOK {
 					t.Fatalf("%.100s: %d %s", put, a.Status, a.Body)
 				}
 			}

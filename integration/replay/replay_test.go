@@ -41,8 +41,9 @@ const (
 // patience is how long a test waits for what must come. Only a hang takes so long.
 const patience = 5 * time.Minute
 
-// A gateway answers drawn questions as OpenTSDB has answered them, to the last bit, except for the rules of compare: the
-// questions are asked by turns on the embedded store, sealed or not, and on HBase.
+// A gateway answers drawn questions as OpenTSDB has answered them, to the last bit, except for the
+// rules of compare: the questions are asked by turns on the embedded store, sealed or not, and on
+// HBase.
 func TestReplay_drawn(t *testing.T) {
 	for _, a := range differential.Arrangements(seed) {
 		t.Run(a.String(), func(t *testing.T) {
@@ -82,7 +83,12 @@ func TestReplay_rollupsAndHistograms(t *testing.T) {
 	}, func(st gateway.Store, cfg *gateway.Config) {
 		var cells []differential.Cell
 		for _, c := range r.UID {
-			cells = append(cells, differential.Cell{Cell: encoding.Cell{Row: bytesOf(t, c[0]), Family: c[1], Qualifier: bytesOf(t, c[2]), Value: bytesOf(t, c[3])}})
+			cells = append(cells, differential.Cell{Cell: encoding.Cell{
+				Row:       bytesOf(t, c[0]),
+				Family:    c[1],
+				Qualifier: bytesOf(t, c[2]),
+				Value:     bytesOf(t, c[3]),
+			}})
 		}
 		apply(t, st, cfg.TableUID, cells)
 	})
@@ -129,7 +135,8 @@ func load(t *testing.T, name, rows string) *recording {
 		t.Fatal(err)
 	}
 	if r.Rows != rows {
-		t.Fatalf("%s is of the rows %s, got %s of the generator: TestDifferential records it again with -update", name, r.Rows, rows)
+		t.Fatalf("%s is of the rows %s, got %s of the generator: TestDifferential records it again with -update",
+			name, r.Rows, rows)
 	}
 	return r
 }
@@ -157,7 +164,10 @@ type fronts struct {
 
 // bothStores starts gateways on two empty embedded stores, one for seal to seal, and one on an empty HBase, each after
 // the store is filled.
-func (r *recording) bothStores(t *testing.T, schema encoding.Schema, change func(*gateway.Config), fill func(gateway.Store, *gateway.Config)) fronts {
+func (r *recording) bothStores(
+	t *testing.T, schema encoding.Schema, change func(*gateway.Config),
+	fill func(gateway.Store, *gateway.Config),
+) fronts {
 	t.Helper()
 	at := fronts{recording: r}
 	for _, name := range []string{"embedded", "HBase", sealedStore} {
@@ -177,7 +187,8 @@ func (f fronts) seal() {
 		if at.store != sealedStore {
 			continue
 		}
-		report, err := at.tables.Features().Seal(f.Context(), "tsdb", time.Time{}, time.Unix(math.MaxUint32, 0), func(store.SealReport) error { return nil })
+		report, err := at.tables.Features().Seal(f.Context(), "tsdb", time.Time{},
+			time.Unix(math.MaxUint32, 0), func(store.SealReport) error { return nil })
 		if err != nil || report.Sealed == 0 {
 			f.Fatalf("sealing: %+v, %v, want some rows sealed", report, err)
 		}
@@ -222,7 +233,12 @@ func asAppended(d *encoding.RowDecoder, schema encoding.Schema, row store.Row) (
 			return nil
 		}
 		if len(c.Qualifier)%2 == 0 || bytes.Equal(c.Qualifier, encoding.AppendColumn) {
-			changes = append(changes, store.Mutation{Kind: store.DeleteCell, Row: id, Family: "t", Qualifier: bytes.Clone(c.Qualifier)})
+			changes = append(changes, store.Mutation{
+				Kind:      store.DeleteCell,
+				Row:       id,
+				Family:    "t",
+				Qualifier: bytes.Clone(c.Qualifier),
+			})
 		}
 	}
 	var p encoding.Points
@@ -240,17 +256,39 @@ func asAppended(d *encoding.RowDecoder, schema encoding.Schema, row store.Row) (
 		q.Width = len(value)
 		entries = encoding.AppendEntry(entries, q, value)
 	}
-	return append(changes, store.Mutation{Kind: store.Append, Row: id, Family: "t", Qualifier: encoding.AppendColumn, Value: entries})
+	return append(changes, store.Mutation{
+		Kind:      store.Append,
+		Row:       id,
+		Family:    "t",
+		Qualifier: encoding.AppendColumn,
+		Value:     entries,
+	})
 }
 
 // empty opens a store with empty tables.
-func empty(t *testing.T, onHBase bool, schema encoding.Schema, change func(*gateway.Config)) (*gateway.Config, gateway.Store) {
+func empty(
+	t *testing.T, onHBase bool, schema encoding.Schema, change func(*gateway.Config),
+) (*gateway.Config, gateway.Store) {
 	t.Helper()
 	cfg := &gateway.Config{
-		Common: settings.Common{Store: "pebble:test", TableData: "tsdb", TableUID: "tsdb-uid", TableMeta: "tsdb-meta", TableTree: "tsdb-tree",
-			SaltWidth: schema.SaltWidth, SaltBuckets: schema.SaltBuckets, MetricWidth: schema.MetricWidth, TagKWidth: schema.TagKWidth, TagVWidth: schema.TagVWidth},
-		Listen: "127.0.0.1:0", PutCells: "single", QueryTimeout: patience, PutTimeout: patience, PushdownPatience: patience,
-		Extras: extra.All(),
+		Common: settings.Common{
+			Store:       "pebble:test",
+			TableData:   "tsdb",
+			TableUID:    "tsdb-uid",
+			TableMeta:   "tsdb-meta",
+			TableTree:   "tsdb-tree",
+			SaltWidth:   schema.SaltWidth,
+			SaltBuckets: schema.SaltBuckets,
+			MetricWidth: schema.MetricWidth,
+			TagKWidth:   schema.TagKWidth,
+			TagVWidth:   schema.TagVWidth,
+		},
+		Listen:           "127.0.0.1:0",
+		PutCells:         "single",
+		QueryTimeout:     patience,
+		PutTimeout:       patience,
+		PushdownPatience: patience,
+		Extras:           extra.All(),
 	}
 	gateway.SettingsOf[hostmetrics.Settings](cfg).SelfMetrics = "0"
 	var st gateway.Store
@@ -296,7 +334,14 @@ func apply(t *testing.T, st store.Writer, table string, cells []differential.Cel
 	t.Helper()
 	var all []store.Mutation
 	for _, c := range cells {
-		all = append(all, store.Mutation{Kind: store.Put, Row: c.Row, Family: c.Family, Qualifier: c.Qualifier, Value: c.Value, Timestamp: c.Timestamp})
+		all = append(all, store.Mutation{
+			Kind:      store.Put,
+			Row:       c.Row,
+			Family:    c.Family,
+			Qualifier: c.Qualifier,
+			Value:     c.Value,
+			Timestamp: c.Timestamp,
+		})
 	}
 	if err := st.Apply(t.Context(), table, all); err != nil {
 		t.Fatal(err)
@@ -310,7 +355,10 @@ func (f fronts) ask(i int, q differential.Request, compared func(differential.Pa
 		if !*gatewaytest.Whole && i%len(f.fronts) != j {
 			continue
 		}
-		c := compared(differential.Pair{Theirs: f.answer, Ours: func(q differential.Request) compare.Answer { return at.ask(f.T, q) }})
+		c := compared(differential.Pair{
+			Theirs: f.answer,
+			Ours:   func(q differential.Request) compare.Answer { return at.ask(f.T, q) },
+		})
 		if !c.Equal() {
 			f.Errorf("%s, question %d, %s %s: error %v, %v\nOpenTSDB: %d %.1000s\nours:     %d %.1000s",
 				at.store, i, q.Path, q.Body, c.Err, c.Report, c.Want.Status, c.Want.Body, c.Got.Status, c.Got.Body)

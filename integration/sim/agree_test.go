@@ -18,9 +18,11 @@ import (
 // agreed are how many questions about live points gateways must agree on.
 const agreed = 40
 
-// checkAgreement compares the gateways' answers to drawn questions about the points that clients and the TSD have put, in every form of a
-// query. Gateways have different settings: one may have a result cache or use pushdown servers where another does not. Each answers a
-// question three times: a cache stores an answer only when the question comes a second time, and gives it from the third on.
+// checkAgreement compares the gateways' answers to drawn questions about the points that clients
+// and the TSD have put, in every form of a query. Gateways have different settings: one may have a
+// result cache or use pushdown servers where another does not. Each answers a question three times:
+// a cache stores an answer only when the question comes a second time, and gives it from the third
+// on.
 func (w *World) checkAgreement() {
 	data := w.livePoints()
 	if len(data.Series) == 0 {
@@ -70,7 +72,8 @@ func (w *World) agree(q differential.Request, first answer, gateway int, a answe
 	case first.err != nil || a.err != nil || first.status != a.status || temporary(first.status):
 		w.clients.wrong(gateway, "%s %s: %v, gateway 0: %v", q.Path, q.Body, a, first)
 	case first.ok() && !bytes.Equal(first.body, a.body):
-		w.clients.wrong(gateway, "%s %s (-gateway 0 +gateway %d):\n%.3000s", q.Path, q.Body, gateway, gocmp.Diff(string(first.body), string(a.body)))
+		w.clients.wrong(gateway, "%s %s (-gateway 0 +gateway %d):\n%.3000s",
+			q.Path, q.Body, gateway, gocmp.Diff(string(first.body), string(a.body)))
 	}
 }
 
@@ -104,12 +107,16 @@ func drawQuestion(r *rand.Rand, data *differential.Data) (q differential.Request
 		return differential.RandomExp(r, data).Request(), true
 	case 1:
 		series := fmt.Sprintf("%s{host=%s}", s.Metric, host)
-		return differential.Request{Path: "/api/query/last?resolve=true&back_scan=24&timeseries=" + url.QueryEscape(series)}, false
+		return differential.Request{
+			Path: "/api/query/last?resolve=true&back_scan=24&timeseries=" + url.QueryEscape(series),
+		}, false
 	case 2:
 		return differential.Request{Path: "/api/search/lookup?m=" + url.QueryEscape(s.Metric)}, false
 	case 3:
-		expression := fmt.Sprintf("diffSeries(sum:1m-avg:%[1]s{host=%[2]s},scale(max:1m-count:%[1]s{host=%[2]s},2))", s.Metric, host)
-		path := fmt.Sprintf("/api/query/gexp?start=%d&end=%d&exp=%s", data.Era-3*3600, data.Era+3600, url.QueryEscape(expression))
+		expression := fmt.Sprintf("diffSeries(sum:1m-avg:%[1]s{host=%[2]s},scale(max:1m-count:%[1]s{host=%[2]s},2))",
+			s.Metric, host)
+		path := fmt.Sprintf("/api/query/gexp?start=%d&end=%d&exp=%s",
+			data.Era-3*3600, data.Era+3600, url.QueryEscape(expression))
 		return differential.Request{Path: path}, false
 	case 4:
 		return differential.Request{Path: "/api/suggest?type=tagv&q=" + host[:1]}, false

@@ -31,7 +31,8 @@ func checkArrow(c *clients, gateway int, metric string) error {
 	return nil
 }
 
-// endOfStream ends a stream in Arrow's format. The reader takes a stream without it as well, but then batches may be missing.
+// endOfStream ends a stream in Arrow's format. The reader takes a stream without it as well, but
+// then batches may be missing.
 var endOfStream = []byte{0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0}
 
 // openArrow opens a stream that has its end.

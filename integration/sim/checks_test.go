@@ -37,7 +37,9 @@ type series struct {
 // get sends a query over all points.
 func (c *clients) get(gateway int, sub string, headers ...string) answer {
 	from := c.w.began.Unix() - before
-	return c.ask(gateway, "GET", fmt.Sprintf("/api/query?start=%d&end=%d&show_tsuids&m=%s", from, from+365*24*3600, url.QueryEscape(sub)), "", headers...)
+	return c.ask(gateway, "GET",
+		fmt.Sprintf("/api/query?start=%d&end=%d&show_tsuids&m=%s", from, from+365*24*3600, url.QueryEscape(sub)), "",
+		headers...)
 }
 
 // query returns the series of a query over all points, none of a metric that has no name yet.
@@ -197,8 +199,8 @@ func (w *World) checkAtEnd() {
 	}
 }
 
-// settles is how long a live query may take, after all faults, to show what a query answers: a deletion is found when everything
-// is read again, which is after twenty times what that last took.
+// settles is how long a live query may take, after all faults, to show what a query answers: a
+// deletion is found when everything is read again, which is after twenty times what that last took.
 const settles = 30 * time.Minute
 
 // checkFollower waits until a live query shows what a query answers.
@@ -216,7 +218,8 @@ func (w *World) checkFollower(i int, f *follower) {
 			return
 		}
 		if left--; left < 0 {
-			w.t.Errorf("seed %d: %v after all faults follower %d of %s shows %d points (snapshot %t), a query %d:\n%s", w.seed, settles, i, f.metric, len(got), ok, len(want), cmp.Diff(want, got))
+			w.t.Errorf("seed %d: %v after all faults follower %d of %s shows %d points (snapshot %t), a query %d:\n%s",
+				w.seed, settles, i, f.metric, len(got), ok, len(want), cmp.Diff(want, got))
 			return
 		}
 	}

@@ -29,7 +29,11 @@ const patience = 5 * time.Minute
 
 func newClients(w *World) *clients {
 	host := networktest.NewHost(&w.network)
-	return &clients{w: w, host: host, http: &http.Client{Transport: &http.Transport{DialContext: host.DialContext, MaxIdleConnsPerHost: 4}}}
+	return &clients{
+		w:    w,
+		host: host,
+		http: &http.Client{Transport: &http.Transport{DialContext: host.DialContext, MaxIdleConnsPerHost: 4}},
+	}
 }
 
 func (c *clients) close() {
@@ -93,8 +97,8 @@ func (c *clients) await() {
 // writers are how many clients put.
 const writers = 4
 
-// ofNewHost moves a point to a host for which all writers, at all gateways, want a UID at the same time. Each writer has its own
-// seconds of it.
+// ofNewHost moves a point to a host for which all writers, at all gateways, want a UID at the same
+// time. Each writer has its own seconds of it.
 func (w *World) ofNewHost(p point, writer int) point {
 	const all = writers + 1 // and the TSD
 	p.host = fmt.Sprint("n", int(time.Since(w.began)/w.slower(20*time.Second)))
@@ -126,7 +130,9 @@ func (c *clients) write(writer int) {
 	host := fmt.Sprint("h", writer)
 	for c.w.pause(r, 2*time.Second) {
 		if c.w.deletes && r.IntN(15) == 0 {
-			c.delete(r.IntN(len(c.w.gateways)), point{fmt.Sprint("m", r.IntN(2)), host, time.Now().Unix()/3600*3600 - int64(r.IntN(3))*3600})
+			c.delete(r.IntN(len(c.w.gateways)), point{
+				fmt.Sprint("m", r.IntN(2)), host, time.Now().Unix()/3600*3600 - int64(r.IntN(3))*3600,
+			})
 		}
 		put := map[point]int64{}
 		now := time.Now().Unix()
@@ -207,14 +213,21 @@ func (c *clients) writeDense() {
 func (c *clients) putJSON(gateway int, values map[point]int64) answer {
 	var list []map[string]any
 	for p, value := range values {
-		list = append(list, map[string]any{"metric": p.metric, "timestamp": p.at, "value": value, "tags": map[string]string{"host": p.host}})
+		list = append(list, map[string]any{
+			"metric":    p.metric,
+			"timestamp": p.at,
+			"value":     value,
+			"tags":      map[string]string{"host": p.host},
+		})
 	}
 	body, _ := json.Marshal(list)
 	return c.ask(gateway, "POST", "/api/put?sync", string(body))
 }
 
 // put puts points with one request. It returns false if they may be put again.
-func (c *clients) put(gateway int, values map[point]int64, send func(gateway int, values map[point]int64) answer) (done bool) {
+func (c *clients) put(
+	gateway int, values map[point]int64, send func(gateway int, values map[point]int64) answer,
+) (done bool) {
 	a := send(gateway, values)
 	c.w.counted(func(n *Counts) {
 		n.Puts++
@@ -236,14 +249,15 @@ func (c *clients) put(gateway int, values map[point]int64, send func(gateway int
 	return false
 }
 
-// delete deletes an hour of a series. As in OpenTSDB, a query that ends in the last second of an hour reads the row of the next one,
-// too, and would delete that.
+// delete deletes an hour of a series. As in OpenTSDB, a query that ends in the last second of an
+// hour reads the row of the next one, too, and would delete that.
 func (c *clients) delete(gateway int, hour point) {
 	deleted := c.w.model.beginDeletion(hour)
 	if len(deleted) == 0 {
 		return
 	}
-	a := c.ask(gateway, "DELETE", fmt.Sprintf("/api/query?start=%d&end=%d&m=none:%s{host=%s}", hour.at, hour.at+3598, hour.metric, hour.host), "")
+	a := c.ask(gateway, "DELETE",
+		fmt.Sprintf("/api/query?start=%d&end=%d&m=none:%s{host=%s}", hour.at, hour.at+3598, hour.metric, hour.host), "")
 	c.w.note("gateway %d: deletion of %d points of the hour of %v: %v", gateway, len(deleted), hour, a)
 	if a.ok() {
 		c.w.model.acknowledge(deleted)

@@ -24,8 +24,16 @@ import (
 const servers = 2
 
 // tables are those of OpenTSDB and our own, with their families.
-var tables = map[string][]string{"tsdb": {"t"}, "tsdb-uid": {"id", "name"}, "tsdb-meta": {"name"}, "tsdb-tree": {"t"}, "downpour-state": {"s"},
-	"tsdb-preagg": {"t"}, "tsdb-rollup": {"t"}, "tsdb-rollup-preagg": {"t"}}
+var tables = map[string][]string{
+	"tsdb":               {"t"},
+	"tsdb-uid":           {"id", "name"},
+	"tsdb-meta":          {"name"},
+	"tsdb-tree":          {"t"},
+	"downpour-state":     {"s"},
+	"tsdb-preagg":        {"t"},
+	"tsdb-rollup":        {"t"},
+	"tsdb-rollup-preagg": {"t"},
+}
 
 // versioned are the tables whose deleted and older cells the fake keeps, as HBase does until a compaction.
 var versioned = []string{"tsdb", "tsdb-rollup", "downpour-state"}
@@ -40,8 +48,18 @@ type cluster struct {
 
 func onCluster(w *World) ground {
 	r := w.rand("cluster")
-	k := &cluster{w: w, byNodes: w.rand("nodes").IntN(2) == 0, hbase: hbasefake.For(w.t, hbasefake.Options{Servers: servers, Network: &w.network, Handlers: 3 + r.IntN(8),
-		MaxReplyCells: []int{0, 3, 7, 50}[r.IntN(4)], HeartbeatEvery: []int{0, 3, 5}[r.IntN(3)], FlagCompleteRows: r.IntN(2) == 0})}
+	k := &cluster{
+		w:       w,
+		byNodes: w.rand("nodes").IntN(2) == 0,
+		hbase: hbasefake.For(w.t, hbasefake.Options{
+			Servers:          servers,
+			Network:          &w.network,
+			Handlers:         3 + r.IntN(8),
+			MaxReplyCells:    []int{0, 3, 7, 50}[r.IntN(4)],
+			HeartbeatEvery:   []int{0, 3, 5}[r.IntN(3)],
+			FlagCompleteRows: r.IntN(2) == 0,
+		}),
+	}
 	for name, families := range tables {
 		k.hbase.CreateTable(name, families)
 	}
@@ -224,8 +242,9 @@ func (k *cluster) breakRegions() {
 				w.t.Errorf("seed %d: %v", w.seed, err)
 			}
 		case 9:
-			// HBase admits region servers whose clocks are up to 30 s apart. An earlier value or a deletion can then hide a later value of
-			// a point, in OpenTSDB as well, so worlds with either keep their clocks.
+			// HBase admits region servers whose clocks are up to 30 s apart. An earlier value or a
+			// deletion can then hide a later value of a point, in OpenTSDB as well, so worlds with
+			// either keep their clocks.
 			if behind := time.Duration(r.Int64N(int64(30 * time.Second))); !w.deletes && !w.recorded.lenient {
 				w.broke("clock set", "the clock of region server %d is %v behind", i, behind)
 				k.hbase.SetBehind(i, behind.Milliseconds())
@@ -239,7 +258,8 @@ func (k *cluster) breakRegions() {
 	}
 }
 
-// outage waits while a region server is paused or down. In half of the cases its session ends, and the master opens its regions elsewhere.
+// outage waits while a region server is paused or down. In half of the cases its session ends, and
+// the master opens its regions elsewhere.
 func (k *cluster) outage(r *rand.Rand, server int, d time.Duration) {
 	const session = 10 * time.Second
 	if ends := r.IntN(2) == 0; ends && d > session {
@@ -271,13 +291,23 @@ func (k *cluster) newPushdown(i int) *process {
 		defer st.Close()
 		pool := memory.New(1 << 30)
 		var serving *server.Server
-		compacting, err := background.On(st, "downpour-state", background.Config{Table: "tsdb", Schema: schema, Margin: time.Minute, Rate: 100,
-			FixDuplicates: w.recorded.lenient, Beside: beside, Busy: func() int { return serving.Parts() }, Log: w.log(name)})
+		compacting, err := background.On(st, "downpour-state", background.Config{
+			Table:         "tsdb",
+			Schema:        schema,
+			Margin:        time.Minute,
+			Rate:          100,
+			FixDuplicates: w.recorded.lenient,
+			Beside:        beside,
+			Busy:          func() int { return serving.Parts() },
+			Log:           w.log(name),
+		})
 		if err != nil {
 			return err
 		}
-		serving, err = server.NewServer(server.Config{Program: "pushdown", Beside: beside, Table: "tsdb", Schema: schema, Memory: pool,
-			ResultCache: resultcache.New(pool.Cache(1<<20), w.log(name)), Seek: access.NewPrefixCache(), Log: w.log(name)}, st)
+		serving, err = server.NewServer(server.Config{Program: "pushdown", Beside: beside, Table: "tsdb",
+			Schema: schema, Memory: pool,
+			ResultCache: resultcache.New(pool.Cache(1<<20), w.log(name)), Seek: access.NewPrefixCache(),
+			Log: w.log(name)}, st)
 		if err != nil {
 			return err
 		}

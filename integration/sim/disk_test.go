@@ -84,8 +84,9 @@ func (l slowLog) SyncData() error {
 	return l.File.SyncData()
 }
 
-// wait lets the time of a sync pass, but not while pebble holds a mutex, as it does when it closes a log, or the store is being closed:
-// no time passes in a bubble in which somebody waits for a mutex.
+// wait lets the time of a sync pass, but not while pebble holds a mutex, as it does when it closes
+// a log, or the store is being closed: no time passes in a bubble in which somebody waits for a
+// mutex.
 func (l slowLog) wait() {
 	var callers [16]uintptr
 	frames := runtime.CallersFrames(callers[:runtime.Callers(2, callers[:])])
@@ -100,8 +101,9 @@ func (l slowLog) wait() {
 	}
 }
 
-// onDisk has a disk whose syncs take no time or, in a world of minutes, up to 2 s, as one that others keep busy: then a gateway may be
-// killed during one. In half a day this would hardly happen.
+// onDisk has a disk whose syncs take no time or, in a world of minutes, up to 2 s, as one that
+// others keep busy: then a gateway may be killed during one. In half a day this would hardly
+// happen.
 func onDisk(w *World) ground {
 	d := &disk{w: w, r: w.rand("disk"), files: vfs.NewCrashableMem()}
 	if w.tempo == minutes {
@@ -142,7 +144,13 @@ func (d *disk) start(cells map[string][]differential.Cell) error {
 	for table, cells := range cells {
 		var all []stores.Mutation
 		for _, c := range cells {
-			all = append(all, stores.Mutation{Row: c.Row, Family: c.Family, Qualifier: c.Qualifier, Value: c.Value, Timestamp: c.Timestamp})
+			all = append(all, stores.Mutation{
+				Row:       c.Row,
+				Family:    c.Family,
+				Qualifier: c.Qualifier,
+				Value:     c.Value,
+				Timestamp: c.Timestamp,
+			})
 		}
 		if err := st.Apply(d.w.t.Context(), table, all); err != nil {
 			return err
@@ -172,7 +180,9 @@ func (c counting) Close() error {
 func (c counting) Features() stores.Features {
 	f := c.Store.Features()
 	seal := f.Seal
-	f.Seal = func(ctx context.Context, table string, since, before time.Time, pace func(stores.SealReport) error) (stores.SealReport, error) {
+	f.Seal = func(
+		ctx context.Context, table string, since, before time.Time, pace func(stores.SealReport) error,
+	) (stores.SealReport, error) {
 		report, err := seal(ctx, table, since, before, pace)
 		c.w.counted(func(n *Counts) { n.Sealed += int(report.Sealed) })
 		return report, err
@@ -184,7 +194,11 @@ func (d *disk) openFiles(process string) (store, error) {
 	d.mu.Lock()
 	on := files{d.files, d, make(chan struct{})}
 	d.mu.Unlock()
-	st, err := pebble.Open("db", pebble.Options{Logger: d.w.log(process), Grouping: encoding.DefaultSchema().RowHours(), FS: on})
+	st, err := pebble.Open("db", pebble.Options{
+		Logger:   d.w.log(process),
+		Grouping: encoding.DefaultSchema().RowHours(),
+		FS:       on,
+	})
 	return counting{st, d.w, on.closing}, err
 }
 

@@ -10,9 +10,9 @@ import (
 	"downpour/pushdown/store/hbase/hbasefake"
 )
 
-// faults draws what goes wrong with calls to region servers. What happens to a call depends on the seed and on which call
-// it is: server, method, table, key, and how many of these there were. So a seed means the same faults in whatever order
-// calls of different rows arrive.
+// faults draws what goes wrong with calls to region servers. What happens to a call depends on the
+// seed and on which call it is: server, method, table, key, and how many of these there were. So a
+// seed means the same faults in whatever order calls of different rows arrive.
 type faults struct {
 	seed uint64
 	kind []fault // what this seed has
@@ -32,21 +32,35 @@ type fault struct {
 	method   string // that it hits, "" for all
 }
 
-// allFaults are those that a world may have. Some last longer than one call may take; what is refused for good fails a put.
+// allFaults are those that a world may have. Some last longer than one call may take; what is
+// refused for good fails a put.
 var allFaults = []fault{
 	{"dropped before", 5, hbasefake.Fault{Kind: hbasefake.DropBefore}, 0, ""},
 	{"dropped after", 5, hbasefake.Fault{Kind: hbasefake.DropAfter}, 0, ""},
-	{"queue too big", 5, hbasefake.Fault{Kind: hbasefake.Refuse, Exception: "org.apache.hadoop.hbase.CallQueueTooBigException"}, 0, ""},
-	{"region too busy", 5, hbasefake.Fault{Kind: hbasefake.RefuseActions, Exception: "org.apache.hadoop.hbase.RegionTooBusyException"}, 0, ""},
-	{"refused for good", 2, hbasefake.Fault{Kind: hbasefake.RefuseActions, Exception: "org.apache.hadoop.hbase.DoNotRetryIOException"}, 0, ""},
+	{"queue too big", 5, refusal("CallQueueTooBigException"), 0, ""},
+	{"region too busy", 5, refusalOfActions("RegionTooBusyException"), 0, ""},
+	{"refused for good", 2, refusalOfActions("DoNotRetryIOException"), 0, ""},
 	{"actions left out", 3, hbasefake.Fault{Kind: hbasefake.SkipActions}, 0, ""},
 	{"reply cut", 3, hbasefake.Fault{Kind: hbasefake.CutCells}, 0, ""},
 	{"no reply", 1, hbasefake.Fault{Kind: hbasefake.Hang}, 0, ""},
 	{"deaf", 1, hbasefake.Fault{Kind: hbasefake.Deafen}, 0, ""},
 	{"late", 10, hbasefake.Fault{}, 10 * time.Second, ""},
-	{"server stopping", 3, hbasefake.Fault{Kind: hbasefake.Refuse, Exception: "org.apache.hadoop.hbase.regionserver.RegionServerStoppedException"}, 0, ""},
-	{"scanner reset", 10, hbasefake.Fault{Kind: hbasefake.Refuse, Exception: "org.apache.hadoop.hbase.exceptions.ScannerResetException"}, 0, "Scan"},
-	{"scan refused for good", 2, hbasefake.Fault{Kind: hbasefake.Refuse, Exception: "org.apache.hadoop.hbase.DoNotRetryIOException"}, 0, "Scan"},
+	{"server stopping", 3, refusal("regionserver.RegionServerStoppedException"), 0, ""},
+	{"scanner reset", 10, refusal("exceptions.ScannerResetException"), 0, "Scan"},
+	{"scan refused for good", 2, refusal("DoNotRetryIOException"), 0, "Scan"},
+}
+
+// hbasePackage is the package of HBase's exceptions.
+const hbasePackage = "org.apache.hadoop.hbase."
+
+// refusal is the fault that a call is refused with an exception of HBase's package.
+func refusal(exception string) hbasefake.Fault {
+	return hbasefake.Fault{Kind: hbasefake.Refuse, Exception: hbasePackage + exception}
+}
+
+// refusalOfActions is the fault that the actions of a call are refused with one.
+func refusalOfActions(exception string) hbasefake.Fault {
+	return hbasefake.Fault{Kind: hbasefake.RefuseActions, Exception: hbasePackage + exception}
 }
 
 // newFaults draws the kinds of faults that a world has: about half of them, some ten times as often.

@@ -29,8 +29,8 @@ func (w *World) drawJobs(r *rand.Rand) {
 	w.model.keep = keep
 }
 
-// settleJobs waits, after all faults, until jobs have looked at all hours once more, and counts what they have done since their
-// gateways started.
+// settleJobs waits, after all faults, until jobs have looked at all hours once more, and counts
+// what they have done since their gateways started.
 func (w *World) settleJobs() {
 	if len(w.jobs) == 0 {
 		return

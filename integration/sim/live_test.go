@@ -75,7 +75,8 @@ func (f *follower) once(gateway int) error {
 	if !f.begin(conn) {
 		return nil
 	}
-	subscribe := fmt.Sprintf(`{"type":"subscribe","id":"a","query":{"start":%d,"queries":[{"aggregator":"none","metric":%q}]}}`, f.c.w.began.Unix()-before, f.metric)
+	subscribe := fmt.Sprintf(`{"type":"subscribe","id":"a","query":{"start":%d,"queries":[{"aggregator":"none",`+
+		`"metric":%q}]}}`, f.c.w.began.Unix()-before, f.metric)
 	began := time.Now()
 	if err := conn.WriteMessage(websocket.TextMessage, []byte(subscribe)); err != nil {
 		return err

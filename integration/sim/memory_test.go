@@ -21,8 +21,9 @@ func (w *World) metrics(gateway int) map[string]float64 {
 	return all
 }
 
-// checkMemory checks that gateways hold no memory once all clients are gone, except the 64 KiB that the account of live queries keeps.
-// The messages of live queries are given back when the garbage collector has found them.
+// checkMemory checks that gateways hold no memory once all clients are gone, except the 64 KiB that
+// the account of live queries keeps. The messages of live queries are given back when the garbage
+// collector has found them.
 func (w *World) checkMemory() {
 	pass(time.Minute)
 	for i := range w.gateways {

@@ -33,9 +33,9 @@ type course struct {
 // ever reports whether a point has had a value.
 func (c course) ever(value int64) bool { return slices.Contains(c.values, value) && value != absent }
 
-// model knows what each point was, and what was acknowledged. A point has one writer, who gives it another value only once
-// its last one is acknowledged, and was never refused: of two puts that overlap nobody says which is newer, and a gateway may
-// still be writing what it refused.
+// model knows what each point was, and what was acknowledged. A point has one writer, who gives it
+// another value only once its last one is acknowledged, and was never refused: of two puts that
+// overlap nobody says which is newer, and a gateway may still be writing what it refused.
 type model struct {
 	mu     sync.Mutex
 	points map[point]course
@@ -74,8 +74,9 @@ func (m *model) known(p point) bool {
 	return ok
 }
 
-// beginDeletion says that an hour of a series is being deleted. It returns the points that are gone once the deletion is
-// acknowledged. A point whose put was refused is not among them, because a gateway may still write it.
+// beginDeletion says that an hour of a series is being deleted. It returns the points that are gone
+// once the deletion is acknowledged. A point whose put was refused is not among them, because a
+// gateway may still write it.
 func (m *model) beginDeletion(hour point) (deleted map[point]int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -107,8 +108,8 @@ func (m *model) acknowledge(values map[point]int64) {
 	}
 }
 
-// beginReplacing says that the table is about to be replaced by one of its snapshots. What is on the way until endReplacing may come
-// before or after that.
+// beginReplacing says that the table is about to be replaced by one of its snapshots. What is on
+// the way until endReplacing may come before or after that.
 func (m *model) beginReplacing() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -119,8 +120,8 @@ func (m *model) beginReplacing() {
 	}
 }
 
-// endReplacing says that the table is as it was when each point had one of these values, and absent if it had none. What was refused or
-// torn may have come since.
+// endReplacing says that the table is as it was when each point had one of these values, and absent
+// if it had none. What was refused or torn may have come since.
 func (m *model) endReplacing(was map[point][]int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -174,8 +175,9 @@ func (m *model) snapshot() map[point]course {
 	return maps.Clone(m.points)
 }
 
-// allowed is what a point may be for a reader who began at one snapshot and ended at another, just now: the value that was
-// acknowledged before, or a later one. One that is older than is kept may be gone.
+// allowed is what a point may be for a reader who began at one snapshot and ended at another, just
+// now: the value that was acknowledged before, or a later one. One that is older than is kept may
+// be gone.
 func (m *model) allowed(p point, before, after map[point]course) []int64 {
 	c, ok := after[p]
 	if !ok {

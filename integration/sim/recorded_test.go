@@ -11,8 +11,9 @@ import (
 	"downpour/integration/differential"
 )
 
-// recorded are rows as a TSD has stored them, drawn questions about them in every form of a query, and what a real OpenTSDB
-// has answered. The rows do not change: whatever happens, an answer without an error is the recorded one.
+// recorded are rows as a TSD has stored them, drawn questions about them in every form of a query,
+// and what a real OpenTSDB has answered. The rows do not change: whatever happens, an answer
+// without an error is the recorded one.
 type recorded struct {
 	lenient     bool
 	settings    map[string]string // with which it was recorded
@@ -26,13 +27,20 @@ type recorded struct {
 const recordedSeed, recordedQueries, recordedExpressions = 1, 300 / 4, 500 / 4
 
 // recordings are of the plain layout, strict and lenient: without and with tsd.storage.fix_duplicates.
-var recordings = [2]func() *recorded{sync.OnceValue(func() *recorded { return record(0) }), sync.OnceValue(func() *recorded { return record(1) })}
+var recordings = [2]func() *recorded{
+	sync.OnceValue(func() *recorded { return record(0) }),
+	sync.OnceValue(func() *recorded { return record(1) }),
+}
 
 func record(arrangement int) *recorded {
 	a := differential.Arrangements(recordedSeed)[arrangement]
 	r := &recorded{data: a.Data(), lenient: a.Lenient}
 	if a.Lenient {
-		r.settings = map[string]string{"DOWNPOUR_FIX_DUPLICATES": "true", "DOWNPOUR_SKIP_UNRESOLVED_TAGVS": "true", "DOWNPOUR_EXPANSION_LIMIT": strconv.Itoa(differential.ExpansionLimit)}
+		r.settings = map[string]string{
+			"DOWNPOUR_FIX_DUPLICATES":        "true",
+			"DOWNPOUR_SKIP_UNRESOLVED_TAGVS": "true",
+			"DOWNPOUR_EXPANSION_LIMIT":       strconv.Itoa(differential.ExpansionLimit),
+		}
 	}
 	r.queries, r.expressions = a.Questions(r.data, recordedQueries, recordedExpressions)
 	if err := conformance.Decode(a.Recording(recordedSeed), &r.answers); err != nil {
@@ -89,8 +97,9 @@ func (c *clients) askOneRecorded(gateway, i int) bool {
 	}
 	c.w.checked("recorded")
 	if !got.Equal() {
-		c.wrong(gateway, "question %d, %s %s: error %v, %v\nOpenTSDB: %d %.600s\nours:     %d %.600s", i, request.Path, request.Body,
-			got.Err, got.Report, got.Want.Status, got.Want.Body, got.Got.Status, got.Got.Body)
+		c.wrong(gateway, "question %d, %s %s: error %v, %v\nOpenTSDB: %d %.600s\nours:     %d %.600s",
+			i, request.Path, request.Body, got.Err, got.Report, got.Want.Status, got.Want.Body, got.Got.Status,
+			got.Got.Body)
 	}
 	return true
 }

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// replacements are the ways to put a snapshot into the place of a table. Each may leave regions with the names, and the numbers, that
-// they had before.
+// replacements are the ways to put a snapshot into the place of a table. Each may leave regions
+// with the names, and the numbers, that they had before.
 var replacements = []struct {
 	name string
 	do   func(k *cluster, table, snapshot string)
@@ -28,8 +28,9 @@ var replacements = []struct {
 	}},
 }
 
-// replaceTable takes snapshots of the data table, and puts them into its place while it is disabled, as HBase demands. All points are
-// then what they were. So it happens only where no job has derived something from them.
+// replaceTable takes snapshots of the data table, and puts them into its place while it is
+// disabled, as HBase demands. All points are then what they were. So it happens only where no job
+// has derived something from them.
 func (k *cluster) replaceTable() {
 	w, r := k.w, k.w.rand("snapshots")
 	for n := 0; w.pause(r, 2*time.Minute); n++ {

@@ -16,7 +16,8 @@ import (
 var (
 	seeds = flag.Int("seeds", 48, "how many worlds live, each with a seed of its own from TEST_SEED on")
 	lasts = flag.Duration("for", 0, "begin no other world after this time, 0 for no limit")
-	lives = flag.Duration("lives", 4*time.Minute, "how long each lives, in simulated time; the slow ones live 200 times longer")
+	lives = flag.Duration("lives", 4*time.Minute,
+		"how long each lives, in simulated time; the slow ones live 200 times longer")
 )
 
 // kind returns what a seed's world stores points in, and how it passes its time.
@@ -32,8 +33,8 @@ func kind(seed uint64) (on func(*World) ground, pace tempo) {
 	return onCluster, minutes
 }
 
-// slowestFirst returns n seeds from the first on, of each 48 the slowest first: half a day of a cluster takes ten times as long as other
-// worlds, and would run alone at the end.
+// slowestFirst returns n seeds from the first on, of each 48 the slowest first: half a day of a
+// cluster takes ten times as long as other worlds, and would run alone at the end.
 func slowestFirst(first uint64, n int) (all []uint64) {
 	isFast := func(seed uint64) int { return min(1, int(seed%16)) }
 	for seed := first; seed < first+uint64(n); seed++ {
@@ -72,8 +73,10 @@ func TestSim(t *testing.T) {
 		}
 	})
 	t.Logf("%d worlds: %+v", worlds, all)
-	t.Logf("counted: worlds=%d operations=%d faults=%d checks=%d busy-hours=%.1f sealed=%d", worlds, all.operations(), sum(all.Faults), sum(all.Checks), all.Busy.Hours(), all.Sealed)
-	if least := 20 * worlds; worlds == 0 || all.Points < least || all.News < least || all.Queries-all.QueriesRefused < least {
+	t.Logf("counted: worlds=%d operations=%d faults=%d checks=%d busy-hours=%.1f sealed=%d",
+		worlds, all.operations(), sum(all.Faults), sum(all.Checks), all.Busy.Hours(), all.Sealed)
+	least := 20 * worlds
+	if worlds == 0 || all.Points < least || all.News < least || all.Queries-all.QueriesRefused < least {
 		t.Errorf("%+v; want %d points, answers and messages of live queries at least", all, least)
 	}
 }

@@ -8,8 +8,9 @@ import (
 	"strings"
 )
 
-// putLines puts points by telnet. The protocol acknowledges nothing, but the answer to version comes only when each line before it is
-// stored or has had its error: so that is status 200. What the storage refuses is status 503, and what is wrong with a line 400.
+// putLines puts points by telnet. The protocol acknowledges nothing, but the answer to version
+// comes only when each line before it is stored or has had its error: so that is status 200. What
+// the storage refuses is status 503, and what is wrong with a line 400.
 func (c *clients) putLines(gateway int, values map[point]int64) answer {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -26,7 +27,8 @@ func (c *clients) putLines(gateway int, values map[point]int64) answer {
 		fmt.Fprintf(&lines, "put %s %d %d host=%s\n", p.metric, p.at, value, p.host)
 	}
 	lines.WriteString("version\n")
-	go io.WriteString(conn, lines.String()) // the connection has no buffer, and the gateway may answer before it has read all
+	// The connection has no buffer, and the gateway may answer before it has read all.
+	go io.WriteString(conn, lines.String())
 
 	line, err := bufio.NewReader(conn).ReadString('\n')
 	status := 200

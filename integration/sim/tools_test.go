@@ -13,9 +13,10 @@ import (
 	"downpour/pushdown/store/hbase"
 )
 
-// repair runs the tools that repair tables, while nobody writes. A gateway that is killed leaves series without meta data, which
-// uid metasync makes. fsck removes duplicates: if a put is refused and sent again, and the row is compacted in between,
-// the row has two cells of a point; removing one changes nothing for readers. Where points are overwritten such rows are no fault.
+// repair runs the tools that repair tables, while nobody writes. A gateway that is killed leaves
+// series without meta data, which uid metasync makes. fsck removes duplicates: if a put is refused
+// and sent again, and the row is compacted in between, the row has two cells of a point; removing
+// one changes nothing for readers. Where points are overwritten such rows are no fault.
 func (w *World) repair() {
 	w.tool("uid", "metasync")
 	if !w.recorded.lenient {
@@ -33,7 +34,8 @@ func (w *World) checkTables() {
 
 func (w *World) checkRows(flags ...string) {
 	for _, metric := range []string{"m0", "m1"} {
-		w.tool("fsck", append(flags, fmt.Sprint(w.began.Unix()-before), fmt.Sprint(time.Now().Unix()), "sum", metric)...)
+		w.tool("fsck",
+			append(flags, fmt.Sprint(w.began.Unix()-before), fmt.Sprint(time.Now().Unix()), "sum", metric)...)
 	}
 }
 
@@ -45,14 +47,16 @@ func (w *World) checkNames() {
 			w.t.Errorf("seed %d: %v", w.seed, err)
 			continue
 		}
-		var listed struct{ Results []struct{ TSUID string } }
-		a := w.clients.ask(0, "POST", "/api/search/lookup", fmt.Sprintf(`{"metric":%q,"useMeta":true,"limit":1000}`, metric))
+		type result struct{ TSUID string }
+		var listed struct{ Results []result }
+		a := w.clients.ask(0, "POST", "/api/search/lookup",
+			fmt.Sprintf(`{"metric":%q,"useMeta":true,"limit":1000}`, metric))
 		if !a.ok() && (a.status != 404 || len(points) > 0) || a.ok() && json.Unmarshal(a.body, &listed) != nil {
 			w.clients.wrong(0, "lookup of %s: %v", metric, a)
 			continue
 		}
 		for _, s := range points {
-			if !slices.ContainsFunc(listed.Results, func(r struct{ TSUID string }) bool { return r.TSUID == s.TSUIDs[0] }) {
+			if !slices.ContainsFunc(listed.Results, func(r result) bool { return r.TSUID == s.TSUIDs[0] }) {
 				w.clients.wrong(0, "the meta data lacks %v of %s, and its points are there", s.Tags, metric)
 			}
 		}
@@ -60,8 +64,8 @@ func (w *World) checkNames() {
 	}
 }
 
-// operate runs tools while all the rest goes on. What they find is no matter then: a name is on its way, a row is being compacted, and
-// HBase may refuse them. What they change must do no harm.
+// operate runs tools while all the rest goes on. What they find is no matter then: a name is on its
+// way, a row is being compacted, and HBase may refuse them. What they change must do no harm.
 func (w *World) operate() {
 	r := w.rand("operator")
 	for w.pause(r, 2*time.Minute) {

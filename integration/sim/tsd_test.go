@@ -13,8 +13,8 @@ import (
 	"downpour/pushdown/store/hbase"
 )
 
-// tsd writes points into the tables as OpenTSDB's process does: a cell for each point, and names as UniqueId assigns them. It keeps
-// no names, so that it meets what gateways assign at the same time.
+// tsd writes points into the tables as OpenTSDB's process does: a cell for each point, and names as
+// UniqueId assigns them. It keeps no names, so that it meets what gateways assign at the same time.
 type tsd struct {
 	w  *World
 	st *hbase.Store
@@ -90,7 +90,8 @@ func (t *tsd) id(ctx context.Context, kind encoding.UIDKind, name string) ([]byt
 				}
 			}
 		}
-		n, err := t.st.Increment(ctx, "tsdb-uid", stores.CellKey{Row: []byte{0}, Family: encoding.FamilyID, Qualifier: qualifier}, 1)
+		n, err := t.st.Increment(ctx, "tsdb-uid",
+			stores.CellKey{Row: []byte{0}, Family: encoding.FamilyID, Qualifier: qualifier}, 1)
 		if err != nil {
 			return nil, err
 		}

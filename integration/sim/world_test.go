@@ -27,7 +27,8 @@ type ground interface {
 	start(cells map[string][]differential.Cell) error
 	// open opens it for a process on a machine, with a proof of cached results.
 	open(process string, host *networktest.Host, proof hbase.Proof) (store, error)
-	// live breaks things, and lets writers other than gateways write, until the world stops. heal mends all that is broken.
+	// live breaks things, and lets writers other than gateways write, until the world stops. heal
+	// mends all that is broken.
 	live()
 	heal()
 	// killed is called when a process was killed, before what still runs of it may end as if it were not.
@@ -76,7 +77,8 @@ type tempo struct {
 	followers int           // live queries
 }
 
-// tempos are those of worlds: one of minutes, and one of half a day for the jobs that look at hours, in which nobody follows.
+// tempos are those of worlds: one of minutes, and one of half a day for the jobs that look at
+// hours, in which nobody follows.
 var (
 	minutes = tempo{slowness: 1, followers: 3}
 	hours   = tempo{slowness: 200}
@@ -136,7 +138,15 @@ func (c *Counts) add(o Counts) {
 
 // Run lets a world live for a time, and then checks that all is well. It is called in a bubble.
 func Run(t testing.TB, seed uint64, on func(*World) ground, pace tempo, d time.Duration) Counts {
-	w := &World{t: t, seed: seed, tempo: pace, began: time.Now(), model: newModel(), stop: make(chan struct{}), busy: map[int64]bool{}}
+	w := &World{
+		t:     t,
+		seed:  seed,
+		tempo: pace,
+		began: time.Now(),
+		model: newModel(),
+		stop:  make(chan struct{}),
+		busy:  map[int64]bool{},
+	}
 	w.counts.Checks = map[string]int{}
 	defer func() {
 		if t.Failed() {
@@ -158,7 +168,8 @@ func Run(t testing.TB, seed uint64, on func(*World) ground, pace tempo, d time.D
 // rand returns a generator of what the seed draws for a purpose.
 func (w *World) rand(purpose string) *rand.Rand { return drawn(w.seed, purpose) }
 
-// drawn returns a generator for a seed and a purpose. They are hashed because generators of seeds that are close to each other begin alike.
+// drawn returns a generator for a seed and a purpose. They are hashed because generators of seeds
+// that are close to each other begin alike.
 func drawn(seed uint64, purpose string) *rand.Rand {
 	return rand.New(rand.NewChaCha8(sha256.Sum256(fmt.Appendf(nil, "%d %s", seed, purpose))))
 }
@@ -177,7 +188,8 @@ func (w *World) checked(kind string) { w.counted(func(c *Counts) { c.Checks[kind
 func (w *World) note(format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.history = append(w.history, fmt.Sprintf("%10v "+format, append([]any{time.Since(w.began).Round(time.Millisecond)}, args...)...))
+	w.history = append(w.history, fmt.Sprintf("%10v "+format,
+		append([]any{time.Since(w.began).Round(time.Millisecond)}, args...)...))
 }
 
 // storyLines bounds what is shown of the history: what came before the first wrong answer, else the end.
@@ -187,7 +199,8 @@ func (w *World) story() (out string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	end := len(w.history)
-	if first := slices.IndexFunc(w.history, func(line string) bool { return strings.Contains(line, wrongAnswer) }); first >= 0 {
+	first := slices.IndexFunc(w.history, func(line string) bool { return strings.Contains(line, wrongAnswer) })
+	if first >= 0 {
 		end = min(end, first+storyLines/10)
 	}
 	for _, line := range w.history[max(0, end-storyLines):end] {
@@ -204,7 +217,8 @@ func (w *World) open(on func(*World) ground) {
 	w.drawJobs(r)
 	w.recorded = recordings[r.IntN(len(recordings))]()
 	w.ground = on(w)
-	if err := w.ground.start(map[string][]differential.Cell{"tsdb-uid": w.recorded.data.UID, "tsdb": w.recorded.data.Rows}); err != nil {
+	err := w.ground.start(map[string][]differential.Cell{"tsdb-uid": w.recorded.data.UID, "tsdb": w.recorded.data.Rows})
+	if err != nil {
 		w.t.Fatal(err)
 	}
 	for i := range w.ground.gateways() {
@@ -241,8 +255,8 @@ func (w *World) heal() {
 	w.settleJobs()
 }
 
-// noticed is how long it takes at most until the servers that go on have noticed that a connection is deaf: longer than some queries may
-// take.
+// noticed is how long it takes at most until the servers that go on have noticed that a connection
+// is deaf: longer than some queries may take.
 const noticed = 30 * time.Second
 
 func (w *World) close() {

@@ -30,8 +30,8 @@
 //	post PATH, PUT PATH      input: headers, then the body
 //	each post PATH           a request for each line of the input, which is its body, or with "each get PATH" the end
 //	                         of its path; prints each answer on a line
-//	subscribe NAME           a live query over WebSocket; input: the body of POST /api/query, or of POST /api/query/exp
-//	                         with "subscribe NAME exp"
+//	subscribe NAME           a live query over WebSocket; input: the body of POST /api/query, or of
+//	                         POST /api/query/exp with "subscribe NAME exp"
 //	resume NAME AS NAME2     the same query on another socket, from where the first one was
 //	next NAME                prints the next message of a live query, without what differs each time; input: maybe
 //	                         "Match: REGEXP"
@@ -45,7 +45,8 @@
 //
 // Commands of the stage:
 //
-//	gateway NAME             the commands that follow are for this gateway, which starts if it is new; the first one is a
+//	gateway NAME             the commands that follow are for this gateway, which starts if it is new; the first
+//	                         one is a
 //	advance 10m              lets time pass
 //	restart, crash           ends the gateway in order, or as a machine that fails, and starts another one; input:
 //	                         further settings

@@ -221,7 +221,9 @@ func (l *live) take(m message) error {
 // set puts a point into its place.
 func (g *group) set(p [2]json.Number) {
 	at := func(n json.Number) int64 { i, _ := n.Int64(); return i }
-	i, found := slices.BinarySearchFunc(g.DPS, at(p[0]), func(q [2]json.Number, t int64) int { return int(at(q[0]) - t) })
+	i, found := slices.BinarySearchFunc(g.DPS, at(p[0]), func(q [2]json.Number, t int64) int {
+		return int(at(q[0]) - t)
+	})
 	if found {
 		g.DPS[i] = p
 		return
@@ -249,7 +251,8 @@ func (r *run) shown(s *Step) (string, error) {
 			return got, nil
 		}
 		if _, err := l.receive(); err != nil {
-			return "", fmt.Errorf("%w; it does not show what the query answers (-want +got):\n%s", err, gocmp.Diff(want, got))
+			return "", fmt.Errorf("%w; it does not show what the query answers (-want +got):\n%s",
+				err, gocmp.Diff(want, got))
 		}
 	}
 }

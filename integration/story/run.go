@@ -114,7 +114,8 @@ func (s *Script) Play(t testing.TB, place Place, update bool) {
 		got, failed := r.step(step)
 		switch {
 		case update && failed && !strings.Contains(step.Want, "error: "):
-			t.Errorf("%s:%d: %s %s: %s\nIf that is right, write a line \"error: \" below it first.", s.Path, step.Line, step.Command, step.Args, got)
+			t.Errorf("%s:%d: %s %s: %s\nIf that is right, write a line \"error: \" below it first.",
+				s.Path, step.Line, step.Command, step.Args, got)
 		case update:
 			step.Want = got
 		case got != step.Want && !same(place, step.Want, got):

@@ -30,7 +30,8 @@ func TestSummarize(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "p TestB\n=== RUN TestB\nb is wrong\np\nFAIL\nq.go:1: undefined: x\nq\nFAIL q [build failed]\ngo: a line of the go command\n"
+	want := "p TestB\n=== RUN TestB\nb is wrong\np\nFAIL\nq.go:1: undefined: x\nq\nFAIL q [build failed]\n" +
+		"go: a line of the go command\n"
 	if d := cmp.Diff(want, out.String()); d != "" {
 		t.Errorf("output: -want +got\n%s", d)
 	}

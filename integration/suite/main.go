@@ -121,7 +121,14 @@ func (r *runner) test(ctx context.Context, o options, _ []string) error {
 	fmt.Fprintf(r.out, "%.1f minutes, %.0f s of the processor\n\nsoak:\n", time.Since(began).Minutes(), cpu.Seconds())
 	err = errors.Join(err, r.printRecord(ctx, o, nil))
 	if o.keep {
-		line := run{target: "test", form: short, day: began, seed: 1, passed: err == nil, minutes: time.Since(began).Minutes()}
+		line := run{
+			target:  "test",
+			form:    short,
+			day:     began,
+			seed:    1,
+			passed:  err == nil,
+			minutes: time.Since(began).Minutes(),
+		}
 		if err != nil {
 			line.note, _, _ = strings.Cut(err.Error(), "\n")
 		}
@@ -157,7 +164,8 @@ func (r *runner) quick(ctx context.Context, o options, _ []string) error {
 	if err != nil {
 		return err
 	}
-	readers := []string{"./integration", "./integration/mutants", "./gateway/extra/docsite"} // their tests read files of all others
+	// Their tests read files of all others.
+	readers := []string{"./integration", "./integration/mutants", "./gateway/extra/docsite"}
 	chosen := append(vet(edited), stage{
 		name: "test", command: inProcessTests(append(touched, readers...)...), tests: true,
 	})
@@ -282,11 +290,14 @@ func (r *runner) seedStages() (out []stage, err error) {
 	for i, s := range all {
 		if s.Fixed && s.Package != "integration" && s.Package != "bench" {
 			out = append(out, stage{
-				name:    fmt.Sprint("seed-", i+1),
-				command: []string{"env", fmt.Sprint("TEST_SEED=", s.Seed), "go", "test", "-json", "-vet=off", "-count=1", "-run", "^" + s.Test + "$", "./" + s.Package},
-				budget:  time.Minute,
-				needs:   []string{"unit"},
-				tests:   true,
+				name: fmt.Sprint("seed-", i+1),
+				command: []string{
+					"env", fmt.Sprint("TEST_SEED=", s.Seed), "go", "test", "-json", "-vet=off", "-count=1",
+					"-run", "^" + s.Test + "$", "./" + s.Package,
+				},
+				budget: time.Minute,
+				needs:  []string{"unit"},
+				tests:  true,
 			})
 		}
 	}

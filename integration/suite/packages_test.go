@@ -17,7 +17,9 @@ func TestAffected(t *testing.T) {
 		{ImportPath: "downpour/bench", Imports: []string{"downpour/gateway/web"}},
 	}
 	for file, want := range map[string][]string{
-		"encoding/x.go":              {"downpour/encoding", "downpour/pushdown", "downpour/gateway", "downpour/gateway/web"},
+		"encoding/x.go": {
+			"downpour/encoding", "downpour/pushdown", "downpour/gateway", "downpour/gateway/web",
+		},
 		"gateway/web/static/b.html":  {"downpour/gateway/web", "downpour/bench"},
 		"gateway/docs/live.md":       {"downpour/gateway"},
 		"bench/bench_test.go":        {"downpour/bench"},
@@ -30,7 +32,10 @@ func TestAffected(t *testing.T) {
 			t.Errorf("%s: -want +got\n%s", file, d)
 		}
 	}
-	files := []string{"go.mod", "pages.go", "gateway/docs/live.md", "gateway/web/static/a.go", "bench/bench_test.go", "encoding/x.go"}
+	files := []string{
+		"go.mod", "pages.go", "gateway/docs/live.md", "gateway/web/static/a.go", "bench/bench_test.go",
+		"encoding/x.go",
+	}
 	if d := cmp.Diff([]string{"downpour", "downpour/encoding", "downpour/bench"}, edited(all, files)); d != "" {
 		t.Errorf("edited: -want +got\n%s", d)
 	}

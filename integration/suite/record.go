@@ -55,7 +55,8 @@ func parseRecord(text io.Reader) (runs []run, err error) {
 func parseRun(line string) (r run, err error) {
 	fields := strings.SplitN(line, " ", 8)
 	if len(fields) < 7 {
-		return run{}, fmt.Errorf("got %d fields, want TARGET FORM COMMIT DAY SEED passed|failed MINUTES and a note", len(fields))
+		return run{}, fmt.Errorf("got %d fields, want TARGET FORM COMMIT DAY SEED passed|failed MINUTES and a note",
+			len(fields))
 	}
 	r.target, r.form, r.commit = fields[0], fields[1], fields[2]
 	if r.day, err = time.Parse(day, fields[3]); err != nil {

@@ -24,7 +24,8 @@ func TestRecord(t *testing.T) {
 		}
 	}
 	for line, want := range map[string]string{
-		"chaos short 4a353ca0":                         "line 2: got 3 fields, want TARGET FORM COMMIT DAY SEED passed|failed MINUTES and a note",
+		"chaos short 4a353ca0": "line 2: got 3 fields, want TARGET FORM COMMIT DAY SEED " +
+			"passed|failed MINUTES and a note",
 		"chaos short 4a353ca0 today 1 passed 6.1":      `line 2: day: got "today", want one like 2006-01-02`,
 		"chaos short 4a353ca0 2026-11-28 x passed 6.1": `line 2: seed: got "x", want a number`,
 		"chaos short 4a353ca0 2026-11-28 1 ok 6.1":     `line 2: outcome: got "ok", want passed or failed`,
@@ -80,8 +81,9 @@ simulation long cccccccc 2026-11-20 9 passed 60.0 worlds=300 faults=6 busy-hours
 // A test's log has the counts in a line of their own.
 func TestWhatCounted(t *testing.T) {
 	for log, want := range map[string]string{
-		"=== RUN TestSim\n    sim_test.go:60: counted: worlds=8 faults=2757\n--- PASS: TestSim (1.00s)\n": "worlds=8 faults=2757",
-		"    sim_test.go:60: counted: nothing\nPASS\n":                                                    "",
+		"=== RUN TestSim\n    sim_test.go:60: counted: worlds=8 faults=2757\n" +
+			"--- PASS: TestSim (1.00s)\n": "worlds=8 faults=2757",
+		"    sim_test.go:60: counted: nothing\nPASS\n": "",
 		"PASS\n": "",
 	} {
 		if got := whatCounted(log); got != want {

@@ -31,8 +31,8 @@ func (r *runner) printSizes(context.Context, options, []string) error {
 	return nil
 }
 
-// sizesOf counts the lines of each part of a tree. What is in a _test.go file, testdata or a package whose name ends in test is
-// of its tests.
+// sizesOf counts the lines of each part of a tree. What is in a _test.go file, testdata or a
+// package whose name ends in test is of its tests.
 func sizesOf(tree fs.FS) (map[string]size, error) {
 	sizes := map[string]size{}
 	err := fs.WalkDir(tree, ".", func(name string, d fs.DirEntry, err error) error {
@@ -51,7 +51,8 @@ func sizesOf(tree fs.FS) (map[string]size, error) {
 		}
 		part, lines := partOf(name), bytes.Count(text, []byte("\n"))
 		s := sizes[part]
-		if strings.HasSuffix(name, "_test.go") || strings.Contains(name, "test/") || strings.Contains(name, "/testdata/") {
+		if strings.HasSuffix(name, "_test.go") || strings.Contains(name, "test/") ||
+			strings.Contains(name, "/testdata/") {
 			s.tests += lines
 		} else {
 			s.product += lines

@@ -20,10 +20,12 @@ type stage struct {
 	name    string
 	command []string
 	budget  time.Duration
-	unit    string        // begins a line of the output for each unit of its work; empty if a change does not decide how much there is
-	each    time.Duration // is added to the budget for each unit
-	needs   []string      // stages that must have passed
-	tests   bool          // the command is go test -json
+	// Begins a line of the output for each unit of its work; empty if a change does not decide how
+	// much there is.
+	unit  string
+	each  time.Duration // is added to the budget for each unit
+	needs []string      // stages that must have passed
+	tests bool          // the command is go test -json
 }
 
 // atOnce is how many stages run side by side: some wait for the network and for servers while others
@@ -119,7 +121,8 @@ func (r *runner) run(ctx context.Context, s stage) result {
 		res.stage.budget += time.Duration(strings.Count("\n"+text.String(), "\n"+s.unit)) * s.each
 	}
 	if budget := res.stage.budget; res.err == nil && budget > 0 && res.cpu > 2*budget {
-		res.err = fmt.Errorf("took %.0f s of the processor, more than twice its budget of %.0f s", res.cpu.Seconds(), budget.Seconds())
+		res.err = fmt.Errorf("took %.0f s of the processor, more than twice its budget of %.0f s",
+			res.cpu.Seconds(), budget.Seconds())
 	}
 	if err := r.keepList(res); res.err == nil {
 		res.err = err

@@ -26,7 +26,11 @@ func TestRunAll(t *testing.T) {
 	}{
 		{[]stage{shell("b", "true", "a"), shell("a", "true")}, "a b", ""},
 		{[]stage{shell("a", "true", "elsewhere")}, "a", ""},
-		{[]stage{shell("a", "exit 3"), shell("b", "true", "a"), shell("c", "true", "b")}, "a", "stage a: exit status 3"},
+		{
+			[]stage{shell("a", "exit 3"), shell("b", "true", "a"), shell("c", "true", "b")},
+			"a",
+			"stage a: exit status 3",
+		},
 		{[]stage{busy}, "busy", "more than twice its budget"},
 		{[]stage{thorough}, "thorough", ""},
 		{[]stage{idle}, "thorough", "more than twice its budget of 0 s"},

@@ -40,12 +40,22 @@ func servers(name, run string, setup []string, paths ...string) target {
 
 // onServers is the command that runs tests with servers of their own.
 func onServers(run string, rest ...string) []string {
-	return append([]string{"go", "test", "-tags", "integration", "-count=1", "-vet=off", "-parallel=4", "-timeout=85m", "-v", "-run", run}, rest...)
+	return append(
+		[]string{
+			"go", "test", "-tags", "integration", "-count=1", "-vet=off", "-parallel=4", "-timeout=85m", "-v",
+			"-run", run,
+		},
+		rest...,
+	)
 }
 
 // inProcess is a target of tests that start no servers, with one form.
 func inProcess(name string, rest []string, paths ...string) target {
-	return target{name: name, paths: paths, long: append([]string{"go", "test", "-count=1", "-vet=off", "-timeout=85m"}, rest...)}
+	return target{
+		name:  name,
+		paths: paths,
+		long:  append([]string{"go", "test", "-count=1", "-vet=off", "-timeout=85m"}, rest...),
+	}
 }
 
 // Steps of setup that several targets share.

@@ -47,7 +47,8 @@ func serverTests(t *testing.T, dir string) (names []string) {
 			t.Fatal(err)
 		}
 		for _, decl := range parsed.Decls {
-			if f, ok := decl.(*ast.FuncDecl); ok && f.Recv == nil && strings.HasPrefix(f.Name.Name, "Test") && f.Name.Name != "TestMain" {
+			f, ok := decl.(*ast.FuncDecl)
+			if ok && f.Recv == nil && strings.HasPrefix(f.Name.Name, "Test") && f.Name.Name != "TestMain" {
 				names = append(names, f.Name.Name)
 			}
 		}

@@ -161,6 +161,7 @@ func TestDecide_reasons(t *testing.T) {
 		return store.Version{Kind: kind, Qualifier: []byte(q), Timestamp: at + later}
 	}
 	a, b := put("\x00\x00", "\x01", 0), put("\x00\x10", "\x02", 1)
+	ab := func(more ...store.Version) []store.Version { return append([]store.Version{a, b}, more...) }
 	for _, c := range []struct {
 		name     string
 		versions []store.Version
@@ -169,61 +170,56 @@ func TestDecide_reasons(t *testing.T) {
 		deleted  int
 		there    bool
 	}{
-		{"two cells", []store.Version{a, b}, Options{}, None, 2, false},
+		{"two cells", ab(), Options{}, None, 2, false},
 		{"one", []store.Version{a}, Options{}, Single, 0, false},
-		{"one is hidden", []store.Version{a, b, mark(store.VersionMarker, "\x00\x10", 1)}, Options{}, Single, 0, false},
-		{"a marker of another version", []store.Version{a, b, mark(store.VersionMarker, "\x00\x10", 0)}, Options{},
-			None, 2, false},
-		{"the row is deleted", []store.Version{a, b, mark(store.FamilyMarker, "", 1)}, Options{}, Single, 0, false},
-		{"an older version", []store.Version{a, b, put("\x00\x10", "\x09", -5)}, Options{}, None, 3, false},
-		{"a young cell", []store.Version{a, b}, Options{OlderThan: at}, Young, 0, false},
-		{"a young annotation", []store.Version{a, b, put("\x01\x00\x00", "{}", 9)}, Options{OlderThan: at + 5}, Young,
-			0, false},
-		{"an annotation and a histogram",
-			[]store.Version{a, b, put("\x01\x00\x00", "{}", 9), put("\x06\x00\x00", "\x01\x02", 9)}, Options{}, None,
-			2, false},
-		{"a young deletion", []store.Version{a, b, mark(store.ColumnMarker, "\x00\x20", 9)},
-			Options{OlderThan: at + 5}, Young, 0, false},
-		{"the mark of a job", []store.Version{a, b, mark(store.ColumnMarker, "\xff", 9)}, Options{OlderThan: at + 5},
-			None, 2, false},
+		{"one is hidden", ab(mark(store.VersionMarker, "\x00\x10", 1)), Options{}, Single, 0, false},
+		{"a marker of another version", ab(mark(store.VersionMarker, "\x00\x10", 0)), Options{}, None, 2, false},
+		{"the row is deleted", ab(mark(store.FamilyMarker, "", 1)), Options{}, Single, 0, false},
+		{"an older version", ab(put("\x00\x10", "\x09", -5)), Options{}, None, 3, false},
+		{"a young cell", ab(), Options{OlderThan: at}, Young, 0, false},
+		{"a young annotation", ab(put("\x01\x00\x00", "{}", 9)), Options{OlderThan: at + 5}, Young, 0, false},
+		{"an annotation and a histogram", ab(put("\x01\x00\x00", "{}", 9), put("\x06\x00\x00", "\x01\x02", 9)),
+			Options{}, None, 2, false},
+		{"a young deletion", ab(mark(store.ColumnMarker, "\x00\x20", 9)), Options{OlderThan: at + 5}, Young, 0, false},
+		{"the mark of a job", ab(mark(store.ColumnMarker, "\xff", 9)), Options{OlderThan: at + 5}, None, 2, false},
 		{"the hour has not ended",
 			[]store.Version{put("\x00\x00", "\x01", -5_000_000+5), put("\x00\x10", "\x02", -5_000_000+7)},
 			Options{OlderThan: rowBase*1000 + 3_599_999}, Young, 0, false},
-		{"an append column", []store.Version{a, b, put("\x05\x00\x00", "", 0)}, Options{}, Appended, 0, false},
-		{"a hidden version", []store.Version{a, b, put("\x00\x10", "\x09", -5),
-			mark(store.VersionMarker, "\x00\x10", -5)}, Options{}, None, 3, false},
-		{"a deleted append column",
-			[]store.Version{a, b, put("\x05\x00\x00", "", 0), mark(store.ColumnMarker, "\x05\x00\x00", 0)}, Options{},
-			None, 2, false},
-		{"differ", []store.Version{a, b, put("\xf0\x00\x04\x00", "\x01", 0), put("\xf0\x00\x00\x00", "\x07", 3)},
-			Options{}, Duplicates, 0, false},
-		{"differ, resolved", []store.Version{a, b, put("\xf0\x00\x00\x00", "\x07", 3)}, Options{FixDuplicates: true},
+		{"an append column", ab(put("\x05\x00\x00", "", 0)), Options{}, Appended, 0, false},
+		{"a hidden version", ab(put("\x00\x10", "\x09", -5), mark(store.VersionMarker, "\x00\x10", -5)), Options{},
 			None, 3, false},
-		{"differ at one time", []store.Version{a, b, put("\xf0\x00\x00\x00", "\x07", 0)}, Options{FixDuplicates: true},
-			Undecided, 0, false},
+		{"a deleted append column", ab(put("\x05\x00\x00", "", 0), mark(store.ColumnMarker, "\x05\x00\x00", 0)),
+			Options{}, None, 2, false},
+		{"differ", ab(put("\xf0\x00\x04\x00", "\x01", 0), put("\xf0\x00\x00\x00", "\x07", 3)), Options{},
+			Duplicates, 0, false},
+		{"differ, resolved", ab(put("\xf0\x00\x00\x00", "\x07", 3)), Options{FixDuplicates: true}, None, 3, false},
+		{"differ at one time", ab(put("\xf0\x00\x00\x00", "\x07", 0)), Options{FixDuplicates: true}, Undecided, 0,
+			false},
 		{"seconds and milliseconds", []store.Version{a, put("\xf0\x00\x00\x00", "\x01", 0)}, Options{}, None, 1, true},
-		{"times of data", []store.Version{put("\x00\x00", "\x01", -5_000_000), put("\x00\x10", "\x02", -4_999_000)},
-			Options{}, DataTimes, 0, false},
+		{"times of data",
+			[]store.Version{put("\x00\x00", "\x01", -5_000_000), put("\x00\x10", "\x02", -4_999_000)}, Options{},
+			DataTimes, 0, false},
 		{"unreadable", []store.Version{a, put("\x00\x10", "\x02\x03\x04", 0)}, Options{}, Unreadable, 0, false},
-		{"an empty qualifier", []store.Version{a, b, put("", "x", 0)}, Options{}, Unreadable, 0, false},
+		{"an empty qualifier", ab(put("", "x", 0)), Options{}, Unreadable, 0, false},
 		{"a wrong end", []store.Version{a, put("\x00\x10\x00\x20", "\x02\x03\x07", 0)}, Options{}, Unreadable, 0,
 			false},
-		{"hidden by a column marker", []store.Version{a, b, mark(store.ColumnMarker, "\x00\x00\x00\x10", 1)},
-			Options{}, Hidden, 0, false},
-		{"hidden by a version marker", []store.Version{a, b, mark(store.VersionMarker, "\x00\x00\x00\x10", 1)},
-			Options{}, Hidden, 0, false},
-		{"a marker that is older", []store.Version{a, b, mark(store.ColumnMarker, "\x00\x00\x00\x10", 0)}, Options{},
-			None, 2, false},
-		{"all in one, the newest", []store.Version{a, b, put("\x00\x00\x00\x10", "\x01\x02\x00", 1)}, Options{}, None, 2, true},
-		{"all in one, and older versions", []store.Version{a, b, put("\x00\x00\x00\x10", "\x01\x02\x00", 1), put("\x00\x00\x00\x10", "\x01\x09\x00", 0)}, Options{}, None, 3, true},
-		{"all in one, older", []store.Version{a, b, put("\x00\x00\x00\x10", "\x01\x02\x00", 0)}, Options{}, None, 3, false},
+		{"hidden by a column marker", ab(mark(store.ColumnMarker, "\x00\x00\x00\x10", 1)), Options{}, Hidden, 0, false},
+		{"hidden by a version marker", ab(mark(store.VersionMarker, "\x00\x00\x00\x10", 1)), Options{}, Hidden, 0,
+			false},
+		{"a marker that is older", ab(mark(store.ColumnMarker, "\x00\x00\x00\x10", 0)), Options{}, None, 2, false},
+		{"all in one, the newest", ab(put("\x00\x00\x00\x10", "\x01\x02\x00", 1)), Options{}, None, 2, true},
+		{"all in one, and older versions",
+			ab(put("\x00\x00\x00\x10", "\x01\x02\x00", 1), put("\x00\x00\x00\x10", "\x01\x09\x00", 0)), Options{},
+			None, 3, true},
+		{"all in one, older", ab(put("\x00\x00\x00\x10", "\x01\x02\x00", 0)), Options{}, None, 3, false},
 	} {
 		if c.o.OlderThan == 0 {
 			c.o.OlderThan = old
 		}
 		p := Decide(store.VersionRow{Versions: c.versions}, rowBase, c.o)
 		if p.Reason != c.want || len(p.Delete) != c.deleted || p.MergedExists != c.there {
-			t.Errorf("%s: %v, %d deleted, there %v, want %v, %d, %v", c.name, p.Reason, len(p.Delete), p.MergedExists, c.want, c.deleted, c.there)
+			t.Errorf("%s: %v, %d deleted, there %v, want %v, %d, %v",
+				c.name, p.Reason, len(p.Delete), p.MergedExists, c.want, c.deleted, c.there)
 		}
 		if c.o.OlderThan == old {
 			checkPlan(t, store.VersionRow{Versions: c.versions}, c.o.FixDuplicates)

@@ -366,8 +366,8 @@ func TestJob_deletedHours(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.CreateTable(t.Context(),
-		store.TableSpec{Name: "r1d", Families: []store.FamilySpec{{Name: "t"}}}); err != nil {
+	spec := store.TableSpec{Name: "r1d", Families: []store.FamilySpec{{Name: "t"}}}
+	if err := w.CreateTable(t.Context(), spec); err != nil {
 		t.Fatal(err)
 	}
 	w.job.Config, w.prover.Config = config, config

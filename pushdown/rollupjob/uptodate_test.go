@@ -55,20 +55,8 @@ func TestLook(t *testing.T) {
 	t.Logf("Roll and Prove ask for %d to find out the same", c.Asked.Load()-before)
 
 	for what, change := range map[string]func(){
-		"a late point": func() { put(midnight+day+60, 3) },
-		"another rollup": func() {
-			for row, err := range store.Rows(t.Context(), w.Store,
-				store.Scan{Table: "r1h", Family: encoding.FamilyData}) {
-				if err != nil {
-					t.Fatal(err)
-				}
-				m := store.Mutation{Row: append([]byte(nil), row.Key...), Family: encoding.FamilyData, Qualifier: row.Cells[0].Clone().Qualifier, Value: []byte{9}}
-				if err := w.Apply(t.Context(), "r1h", []store.Mutation{m}); err != nil {
-					t.Fatal(err)
-				}
-				break
-			}
-		},
+		"a late point":   func() { put(midnight+day+60, 3) },
+		"another rollup": func() { changeRollup(t, w) },
 		"an hour more": func() {
 			now := w.job.Now()
 			w.job.Now = func() time.Time { return now.Add(time.Hour) }
@@ -88,4 +76,24 @@ func TestLook(t *testing.T) {
 		t.Fatal(err)
 	}
 	look("not read back", false)
+}
+
+// changeRollup writes over a cell of a table of rollups.
+func changeRollup(t *testing.T, w *world) {
+	t.Helper()
+	for row, err := range store.Rows(t.Context(), w.Store, store.Scan{Table: "r1h", Family: encoding.FamilyData}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := store.Mutation{
+			Row:       append([]byte(nil), row.Key...),
+			Family:    encoding.FamilyData,
+			Qualifier: row.Cells[0].Clone().Qualifier,
+			Value:     []byte{9},
+		}
+		if err := w.Apply(t.Context(), "r1h", []store.Mutation{m}); err != nil {
+			t.Fatal(err)
+		}
+		break
+	}
 }

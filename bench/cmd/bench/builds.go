@@ -17,7 +17,8 @@ import (
 )
 
 // buildHelp says how a build is named.
-const buildHelp = "git:REVISION, tree for the sources as they lie here, build:PATH of a gateway or of a directory with gateway and pushdown"
+const buildHelp = "git:REVISION, tree for the sources as they lie here, " +
+	"build:PATH of a gateway or of a directory with gateway and pushdown"
 
 // buildRounds is how many rounds builds are compared in unless it is said: with
 // so many, two that were disturbed on one side do not widen an interval.
@@ -33,9 +34,11 @@ type buildFlags struct {
 
 // bind adds the flags to a flag set.
 func (f *buildFlags) bind(flags *flag.FlagSet) {
-	flags.StringVar(&f.stores, "stores", "embedded", "builds: stores to compare on, by comma: "+strings.Join(builds.Stores, ", "))
+	flags.StringVar(&f.stores, "stores", "embedded",
+		"builds: stores to compare on, by comma: "+strings.Join(builds.Stores, ", "))
 	flags.IntVar(&f.turns, "turns", 8, "builds: how often they take turns at a question in a round, at most")
-	flags.DurationVar(&f.turnFor, "turn-for", 40*time.Millisecond, "builds: how long a turn lasts, at least: quick questions are asked several times in it, slow ones have fewer turns")
+	flags.DurationVar(&f.turnFor, "turn-for", 40*time.Millisecond, "builds: how long a turn lasts, at least: "+
+		"quick questions are asked several times in it, slow ones have fewer turns")
 	flags.StringVar(&f.aEnv, "a-env", "", "builds: settings of A's gateways, KEY=VALUE by comma")
 	flags.StringVar(&f.bEnv, "b-env", "", "builds: and of B's")
 }

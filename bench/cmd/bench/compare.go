@@ -31,8 +31,10 @@ type compareFlags struct {
 func parseCompare(s *session) (f compareFlags, err error) {
 	s.saveFlag()
 	d := dataFlags(s.flags)
-	s.flags.StringVar(&f.rows, "rows", "", "rows of the table, by comma: "+strings.Join(scenario.Rows, ", ")+"; of builds: "+strings.Join(builds.Rows, ", ")+"; empty is all")
-	s.flags.StringVar(&f.scales, "scales", "", "sizes of the data, by comma: "+strings.Join(scenario.Scales, ", ")+"; empty is all")
+	s.flags.StringVar(&f.rows, "rows", "", "rows of the table, by comma: "+strings.Join(scenario.Rows, ", ")+
+		"; of builds: "+strings.Join(builds.Rows, ", ")+"; empty is all")
+	s.flags.StringVar(&f.scales, "scales", "",
+		"sizes of the data, by comma: "+strings.Join(scenario.Scales, ", ")+"; empty is all")
 	s.flags.IntVar(&f.cfg.Rounds, "rounds", 9, fmt.Sprintf("rounds that count; of builds %d unless given", buildRounds))
 	s.flags.IntVar(&f.cfg.BigRounds, "big-rounds", 2, "rounds that count at the larger sizes")
 	s.flags.IntVar(&f.cfg.Connections, "connections", 2, "connections that put")
@@ -40,16 +42,21 @@ func parseCompare(s *session) (f compareFlags, err error) {
 	s.flags.IntVar(&f.cfg.Pods, "pods", 1_000_000, "series of the rows newseries, firstlook and sparse")
 	s.flags.IntVar(&f.cfg.HBasePods, "hbase-pods", 100_000, "series of the row newseries-hbase")
 	s.flags.IntVar(&f.cfg.Viewers, "viewers", 50, "viewers of the dashboard of the row viewers")
-	s.flags.IntVar(&f.cfg.ViewersPoints, "viewers-points", 100_000, "points a second that are put during the row viewers")
+	s.flags.IntVar(&f.cfg.ViewersPoints, "viewers-points", 100_000,
+		"points a second that are put during the row viewers")
 	s.flags.IntVar(&f.cfg.LivingDays, "living-days", 30, "days of data of the row living")
-	s.flags.IntVar(&f.cfg.MemoryHours, "memory-hours", 28, "hours of data of the memory row, with -step and with a tenth of it; 28 are 10 M and 100 M points")
-	s.flags.StringVar(&f.env, "scan-env", "DOWNPOUR_RESULT_CACHE=off", "settings of gateways that are to read every row, KEY=VALUE by comma")
+	s.flags.IntVar(&f.cfg.MemoryHours, "memory-hours", 28,
+		"hours of data of the memory row, with -step and with a tenth of it; 28 are 10 M and 100 M points")
+	s.flags.StringVar(&f.env, "scan-env", "DOWNPOUR_RESULT_CACHE=off",
+		"settings of gateways that are to read every row, KEY=VALUE by comma")
 	s.flags.StringVar(&f.resume, "resume", "", "report (JSON) of an interrupted run, to be gone on with")
-	s.flags.StringVar(&f.a, "a", "", "compare two builds of Downpour instead, or two running servers with OpenTSDB's API: "+buildHelp+", or a URL; the one that times are multiples of")
+	s.flags.StringVar(&f.a, "a", "", "compare two builds of Downpour instead, "+
+		"or two running servers with OpenTSDB's API: "+buildHelp+", or a URL; the one that times are multiples of")
 	s.flags.StringVar(&f.b, "b", "", "and the other")
 	s.flags.Float64Var(&f.worse, "worse", 5, "percent by which B may be worse than A, with -a and -b")
 	f.builds.bind(s.flags)
-	s.flags.StringVar(&f.queries, "queries", "", "file of requests for -a and -b, /api/query?… a line; empty asks for the generated data set")
+	s.flags.StringVar(&f.queries, "queries", "",
+		"file of requests for -a and -b, /api/query?… a line; empty asks for the generated data set")
 	err = s.parse(0)
 	f.cfg.Data = *d
 	f.cfg.Rows, f.cfg.Scales = list(f.rows), list(f.scales)
@@ -203,7 +210,14 @@ func pair(ctx context.Context, s *session, f compareFlags) error {
 	r.AddPeer(a.Peer)
 	r.AddPeer(b.Peer)
 	p := progress.New(s.errs, "compare", int64((f.cfg.Rounds+1)*2*len(queries))) // with the warm round
-	figures, err := bench.Pair(ctx, bench.PairConfig{A: a, B: b, Queries: queries, Rounds: f.cfg.Rounds, Seed: f.cfg.Data.Seed, Progress: p})
+	figures, err := bench.Pair(ctx, bench.PairConfig{
+		A:        a,
+		B:        b,
+		Queries:  queries,
+		Rounds:   f.cfg.Rounds,
+		Seed:     f.cfg.Data.Seed,
+		Progress: p,
+	})
 	p.End()
 	r.Figures, r.Cache = figures, "warm: one round before those that count"
 	r.Changes = bench.Changes(figures, queries, f.worse/100)
@@ -248,7 +262,8 @@ func table(_ context.Context, s *session) error {
 	}
 
 	if len(r.Aims) == 0 {
-		return fmt.Errorf("%s: a report of bench %s without aims; bench compare makes one with them", s.flags.Arg(0), r.Workload)
+		return fmt.Errorf("%s: a report of bench %s without aims; bench compare makes one with them",
+			s.flags.Arg(0), r.Workload)
 	}
 	return r.WriteMarkdown(s.out)
 }

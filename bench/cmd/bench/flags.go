@@ -21,7 +21,8 @@ import (
 func dataFlags(flags *flag.FlagSet) *workload.Devops {
 	d := workload.Default()
 	flags.IntVar(&d.Hosts, "hosts", d.Hosts, "hosts")
-	flags.IntVar(&d.MetricCount, "metrics", d.MetricCount, fmt.Sprintf("metrics of each host, gauges and counters, integers and floats: 1 to %d", len(workload.Metrics)))
+	flags.IntVar(&d.MetricCount, "metrics", d.MetricCount,
+		fmt.Sprintf("metrics of each host, gauges and counters, integers and floats: 1 to %d", len(workload.Metrics)))
 	flags.IntVar(&d.Tags, "tags", d.Tags, "tags of each host, 1 to 8")
 	flags.IntVar(&d.Hours, "hours", d.Hours, "hours")
 	flags.IntVar(&d.Step, "step", d.Step, "seconds between points, a divisor of 3600")
@@ -45,7 +46,8 @@ type local struct {
 	close   func()
 }
 
-const storeHelp = "pebble:DIR, hbase:HOST:PORT[/znode], or hbase to start one on this machine; empty is a new embedded store"
+const storeHelp = "pebble:DIR, hbase:HOST:PORT[/znode], or hbase to start one on this machine; " +
+	"empty is a new embedded store"
 
 // use opens the store that a flag names, or starts one.
 func (s *session) use(ctx context.Context, address string, r *report.Report) (p *local, err error) {
@@ -82,7 +84,11 @@ func newEmbedded() (*local, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &local{address: "pebble:" + dir, close: func() { os.RemoveAll(dir) }, settle: func(context.Context) error { return nil }}, nil
+	return &local{
+		address: "pebble:" + dir,
+		close:   func() { os.RemoveAll(dir) },
+		settle:  func(context.Context) error { return nil },
+	}, nil
 }
 
 // startHBase is the store of an HBase on this machine, which ends with the

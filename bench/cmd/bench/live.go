@@ -31,17 +31,23 @@ type liveFlags struct {
 // liveFlags binds the flags of bench live.
 func (s *session) liveFlags() *liveFlags {
 	f := &liveFlags{plans: map[string]*int{}}
-	s.flags.StringVar(&f.url, "url", "", "gateway to ask, for the parts frames and sockets; empty starts one for each store")
+	s.flags.StringVar(&f.url, "url", "",
+		"gateway to ask, for the parts frames and sockets; empty starts one for each store")
 	s.flags.StringVar(&f.stores, "stores", "embedded,hbase", "stores to start a gateway on, by comma")
-	s.flags.StringVar(&f.parts, "parts", "frames,sockets,tick,answers", "what to measure: put to frame; many sockets; a tick against asking again; the Arrow answer against JSON, the scan and the wire; and viewers, many of one dashboard; dashboards, in Chromium")
-	s.flags.StringVar(&f.sockets, "sockets", "1,100,1000", "numbers of sockets: of the part frames on one plan, by comma; without that part, of the part sockets")
+	s.flags.StringVar(&f.parts, "parts", "frames,sockets,tick,answers",
+		"what to measure: put to frame; many sockets; a tick against asking again; the Arrow answer against "+
+			"JSON, the scan and the wire; and viewers, many of one dashboard; dashboards, in Chromium")
+	s.flags.StringVar(&f.sockets, "sockets", "1,100,1000",
+		"numbers of sockets: of the part frames on one plan, by comma; without that part, of the part sockets")
 	s.flags.IntVar(&f.Puts, "puts", 30, "points put, each plan")
-	s.flags.DurationVar(&f.Every, "every", 537*time.Millisecond, "time between two; no divisor of a tick, or all would meet it at the same place")
+	s.flags.DurationVar(&f.Every, "every", 537*time.Millisecond,
+		"time between two; no divisor of a tick, or all would meet it at the same place")
 	s.flags.IntVar(&f.Crowd, "crowd", 2000, "sockets of the part sockets, a tenth each stalled, slow and half-open")
 	s.flags.IntVar(&f.CrowdPlans, "plans", 50, "plans that they are on")
 	s.flags.IntVar(&f.Data.Hosts, "hosts", 1000, "series of tick and answers")
 	s.flags.IntVar(&f.Data.Hours, "hours", 6, "hours of them, up to now")
-	s.flags.IntVar(&f.Tick.Seconds, "seconds", 30, "seconds of puts without followers, and with them, in each round; two late looks on HBase")
+	s.flags.IntVar(&f.Tick.Seconds, "seconds", 30,
+		"seconds of puts without followers, and with them, in each round; two late looks on HBase")
 	s.flags.IntVar(&f.Tick.Rounds, "ticks", 3, "rounds of ticks")
 	s.flags.IntVar(&f.Tick.Asks, "asks", 10, "how often the query is asked again in each")
 	f.plans["embedded"] = s.flags.Int("followed", 20, "live queries followed at once, embedded")
@@ -51,7 +57,8 @@ func (s *session) liveFlags() *liveFlags {
 	s.flags.IntVar(&f.Dashboards.Viewers, "viewers", 50, "that look at one dashboard at once, against one")
 	s.flags.IntVar(&f.Dashboards.Seconds, "viewing", 20, "seconds of them, in each round")
 	s.flags.IntVar(&f.Dashboards.Paints, "paints", 7, "how often a dashboard is opened in the browser")
-	s.flags.DurationVar(&f.Dashboards.Wall, "wall", 3*time.Minute, "how long 60 live panels are open in the browser; 1h in make soak-dashboards")
+	s.flags.DurationVar(&f.Dashboards.Wall, "wall", 3*time.Minute,
+		"how long 60 live panels are open in the browser; 1h in make soak-dashboards")
 	return f
 }
 
@@ -145,7 +152,11 @@ func (f *liveFlags) hbase(ctx context.Context, s *session) error {
 	if err := tables.Create(ctx, on.store, tables.Specs(made, encoding.DefaultSchema(), "NONE")); err != nil {
 		return err
 	}
-	if f.Server, err = peer.StartDownpour(ctx, peer.Options{Quorum: on.hbase.Quorum(), Tables: names, Env: asked}); err != nil {
+	if f.Server, err = peer.StartDownpour(ctx, peer.Options{
+		Quorum: on.hbase.Quorum(),
+		Tables: names,
+		Env:    asked,
+	}); err != nil {
 		return err
 	}
 	defer f.Server.Close()
@@ -160,7 +171,8 @@ func (f *liveFlags) hbase(ctx context.Context, s *session) error {
 
 	f.Floor = func(ctx context.Context, metric string) (*bench.Floor, error) {
 		schema := encoding.DefaultSchema()
-		id, err := uid.New(uid.Config{Store: on.store, Table: names.UID, Schema: schema}).Resolve(ctx, encoding.UIDMetric, metric)
+		id, err := uid.New(uid.Config{Store: on.store, Table: names.UID, Schema: schema}).
+			Resolve(ctx, encoding.UIDMetric, metric)
 		return &bench.Floor{Store: on.store, Schema: schema, Table: names.Data, Metric: id}, err
 	}
 

@@ -26,12 +26,14 @@ type command struct {
 // commands returns the workloads in the order of the usage text.
 func commands() []command {
 	return []command{
-		{"compare", "the table of aims: Downpour, OpenTSDB, VictoriaMetrics and the bare scan side by side; or two builds or servers, -a and -b", compare},
+		{"compare", "the table of aims: Downpour, OpenTSDB, VictoriaMetrics and the bare scan side by side; " +
+			"or two builds or servers, -a and -b", compare},
 		{"generate", "write a data set as text", generate},
 		{"load", "put a data set into a server by telnet or HTTP, or straight as rows into a store", load},
 		{"scan", "large queries in this process beside the bare scan of the same rows", scan},
 		{"replay", "recorded or generated queries to a server, closed or open loop", replay},
-		{"live", "live queries: put to frame, many sockets, a tick against asking again; the Arrow answer against JSON, the scan and the wire", liveQueries},
+		{"live", "live queries: put to frame, many sockets, a tick against asking again; " +
+			"the Arrow answer against JSON, the scan and the wire", liveQueries},
 		{"scale", "how cost grows with points, series, groups and parts", scale},
 		{"table", "the README's table of a report: bench table REPORT.json", table},
 	}
@@ -77,7 +79,10 @@ func run(ctx context.Context, args []string, out, errs io.Writer) error {
 				s := &session{args: args, out: out, errs: errs}
 				s.flags = flag.NewFlagSet("bench "+c.name, flag.ContinueOnError)
 				s.flags.SetOutput(errs)
-				s.flags.Usage = func() { fmt.Fprintf(errs, "bench %s: %s\n", c.name, c.purpose); s.flags.PrintDefaults() }
+				s.flags.Usage = func() {
+					fmt.Fprintf(errs, "bench %s: %s\n", c.name, c.purpose)
+					s.flags.PrintDefaults()
+				}
 				return c.run(ctx, s)
 			}
 		}
@@ -136,7 +141,8 @@ func (s *session) given(name string) (found bool) {
 
 // saveFlag adds the flag that says where reports go.
 func (s *session) saveFlag() {
-	s.flags.StringVar(&s.results, "results", "build/bench", "directory that the report goes to (a page, JSON, lines for benchstat); empty for none")
+	s.flags.StringVar(&s.results, "results", "build/bench",
+		"directory that the report goes to (a page, JSON, lines for benchstat); empty for none")
 }
 
 // report begins a report of this run.

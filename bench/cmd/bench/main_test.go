@@ -61,19 +61,24 @@ func TestRun_wrong(t *testing.T) {
 	f(`format: got "x"`, "generate", "-format", "x")
 	f("no such file", "replay", "-queries", filepath.Join(dir, "no"))
 	f("no request in it", "replay", "-queries", empty)
-	f("replay: stopped after 0 answers, because http://127.0.0.1:1 refuses connections", "replay", "-url", "http://127.0.0.1:1", "-results", "")
+	f("replay: stopped after 0 answers, because http://127.0.0.1:1 refuses connections",
+		"replay", "-url", "http://127.0.0.1:1", "-results", "")
 	f("no such file", "replay", "-url", "http://127.0.0.1:1", "-token-file", filepath.Join(dir, "no"))
 	f("record: got no -url, want that of the server", "replay", "-record", filepath.Join(dir, "to"))
-	f("got -rate, which says how to ask", "replay", "-record", filepath.Join(dir, "to"), "-url", "http://127.0.0.1:1", "-rate", "3")
+	f("got -rate, which says how to ask",
+		"replay", "-record", filepath.Join(dir, "to"), "-url", "http://127.0.0.1:1", "-rate", "3")
 	f("connection refused", "replay", "-record", filepath.Join(dir, "to"), "-url", "http://127.0.0.1:1")
 	f(`rows: got "x"`, "compare", "-rows", "x", "-results", "")
 	f(`scan-env: got "A=1", want DOWNPOUR_`, "compare", "-scan-env", "A=1")
 	f("got one of -a and -b, want both", "compare", "-a", "http://127.0.0.1:1")
 	f("connection refused", "compare", "-a", "http://127.0.0.1:1", "-b", "http://127.0.0.1:1", "-results", "")
-	f("got -a tree and -b http://127.0.0.1:1, want two builds or the URLs", "compare", "-a", "tree", "-b", "http://127.0.0.1:1")
-	f("got -turns, which says how two builds are compared", "compare", "-a", "http://127.0.0.1:1", "-b", "http://127.0.0.1:1", "-turns", "3")
+	f("got -a tree and -b http://127.0.0.1:1, want two builds or the URLs",
+		"compare", "-a", "tree", "-b", "http://127.0.0.1:1")
+	f("got -turns, which says how two builds are compared",
+		"compare", "-a", "http://127.0.0.1:1", "-b", "http://127.0.0.1:1", "-turns", "3")
 	f("got -stores, which says how two builds are compared", "compare", "-stores", "embedded")
-	f("got -scan-env, which has no meaning for builds", "compare", "-a", "tree", "-b", "tree", "-scan-env", "DOWNPOUR_RESULT_CACHE=off")
+	f("got -scan-env, which has no meaning for builds",
+		"compare", "-a", "tree", "-b", "tree", "-scan-env", "DOWNPOUR_RESULT_CACHE=off")
 	f(`rows: got "floor", want some of put-telnet`, "compare", "-a", "tree", "-b", "tree", "-rows", "floor")
 	f(`stores: got "x", want some of embedded, hbase`, "compare", "-a", "tree", "-b", "tree", "-stores", "x")
 	f("worse: got 2, want a part", "compare", "-a", "tree", "-b", "tree", "-worse", "200")
@@ -99,7 +104,10 @@ func TestRun_scan(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"bare scan, at rest", "sum:5m-avg:cpu.user, straight after loading", "bench scan -hosts 5", "3600 points"} {
+	for _, want := range []string{
+		"bare scan, at rest", "sum:5m-avg:cpu.user, straight after loading", "bench scan -hosts 5",
+		"3600 points",
+	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the output lacks %q:\n%s", want, out)
 		}
@@ -121,16 +129,19 @@ func TestRun_scan(t *testing.T) {
 	}
 }
 
-// What a server was asked is recorded with its token, and the file is what replay asks, which prints a line for each query.
+// What a server was asked is recorded with its token, and the file is what replay asks, which
+// prints a line for each query.
 func TestRun_record(t *testing.T) {
-	const entry = `{"query":{"start":"1h-ago","queries":[{"aggregator":"sum","metric":"%s"}]},"executed":%d,"httpResponse":{"code":%d}}`
+	const entry = `{"query":{"start":"1h-ago","queries":[{"aggregator":"sum","metric":"%s"}]},` +
+		`"executed":%d,"httpResponse":{"code":%d}}`
 	asked := make(chan string, 100)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case r.Header.Get("Authorization") != "Bearer of-a-reader-0123456789":
 			w.WriteHeader(http.StatusUnauthorized)
 		case r.URL.Path == "/api/stats/query":
-			fmt.Fprintf(w, `{"running":[],"completed":[`+entry+","+entry+","+entry+"]}", "a", 2, 200, "b", 1, 200, "c", 1, 400)
+			fmt.Fprintf(w, `{"running":[],"completed":[`+entry+","+entry+","+entry+"]}", "a", 2, 200, "b", 1, 200,
+				"c", 1, 400)
 		default:
 			body, _ := io.ReadAll(r.Body)
 			asked <- r.Method + " " + r.URL.Path + " " + string(body)
@@ -140,27 +151,37 @@ func TestRun_record(t *testing.T) {
 	defer server.Close()
 	dir := t.TempDir()
 	file, tokens := filepath.Join(dir, "asked"), filepath.Join(dir, "tokens")
-	if err := os.WriteFile(tokens, []byte("write of-a-writer-0123456789\nread of-a-reader-0123456789\n"), 0o600); err != nil {
+	text := "write of-a-writer-0123456789\nread of-a-reader-0123456789\n"
+	if err := os.WriteFile(tokens, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := invoke(t, "replay", "-url", server.URL, "-record", file); err == nil || !strings.Contains(err.Error(), "status 401") {
+	if _, err := invoke(t, "replay", "-url", server.URL, "-record", file); err == nil ||
+		!strings.Contains(err.Error(), "status 401") {
 		t.Errorf("without a token: error %v, want one with the status", err)
 	}
 	out, err := invoke(t, "replay", "-url", server.URL, "-token-file", tokens, "-record", file)
-	if err != nil || !strings.Contains(out, "3 requests, 2 of them different, that "+server.URL+" was asked; left out: 1 that failed") {
+	said := "3 requests, 2 of them different, that " + server.URL + " was asked; left out: 1 that failed"
+	if err != nil || !strings.Contains(out, said) {
 		t.Fatalf("%s, %v; want 3 requests", out, err)
 	}
-	out, err = invoke(t, "replay", "-url", server.URL, "-token-file", tokens, "-queries", file, "-requests", "4", "-duration", "0", "-results", "")
+	out, err = invoke(t, "replay", "-url", server.URL, "-token-file", tokens, "-queries", file, "-requests", "4",
+		"-duration", "0", "-results", "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	const a, b = `{"queries":[{"aggregator":"sum","metric":"a"}],"start":"1h-ago"}`, `{"queries":[{"aggregator":"sum","metric":"b"}],"start":"1h-ago"}`
+	const (
+		a = `{"queries":[{"aggregator":"sum","metric":"a"}],"start":"1h-ago"}`
+		b = `{"queries":[{"aggregator":"sum","metric":"b"}],"start":"1h-ago"}`
+	)
 	for i, want := range []string{a, b, a, a} {
 		if got := <-asked; got != "POST /api/query "+want {
 			t.Errorf("request %d: got %s, want %s by POST", i+1, got, want)
 		}
 	}
-	for _, want := range []string{`       3      0 .* 6      0\.00  \{.*"a"`, `       1      0 .* 2      0\.00  \{.*"b"`, `requests/s, \S+ points/s, \S+ MB/s\n`} {
+	for _, want := range []string{
+		`       3      0 .* 6      0\.00  \{.*"a"`, `       1      0 .* 2      0\.00  \{.*"b"`,
+		`requests/s, \S+ points/s, \S+ MB/s\n`,
+	} {
 		if !regexp.MustCompile(want).MatchString(out) {
 			t.Errorf("the output lacks %s:\n%s", want, out)
 		}

@@ -21,12 +21,14 @@ func scale(ctx context.Context, s *session) error {
 	}
 
 	address := s.flags.String("store", "", storeHelp)
-	formName := s.flags.String("form", "", "cells, compacted or appended; empty is appended embedded, compacted on HBase")
+	formName := s.flags.String("form", "",
+		"cells, compacted or appended; empty is appended embedded, compacted on HBase")
 	c := bench.ScaleConfig{}
 	s.flags.IntVar(&c.Steps, "steps", 2, "how often hours and hosts are doubled, and halved")
 	s.flags.IntVar(&c.Rounds, "rounds", 7, "measured rounds")
 	s.flags.IntVar(&c.MemoryHours, "memory-hours", 0, "hours of the data sets for the gateway's memory; 0 is as -hours")
-	memory := s.flags.String("memory-steps", "16,4,1", "seconds between two points in those data sets, by comma, descending divisors of 3600")
+	memory := s.flags.String("memory-steps", "16,4,1",
+		"seconds between two points in those data sets, by comma, descending divisors of 3600")
 	if err := s.parse(0); err != nil {
 		return err
 	}
@@ -53,7 +55,8 @@ func scale(ctx context.Context, s *session) error {
 		}
 		c.OnHBase(quorum, beside, map[string]string{resultCache: "off"})
 	} else {
-		r.Note("with -store hbase there are also the figures of pushdown in a process of its own: bytes, time, parts in flight, and the gateway's memory")
+		r.Note("with -store hbase there are also the figures of pushdown in a process of its own: bytes, time, " +
+			"parts in flight, and the gateway's memory")
 	}
 
 	c.Progress = progress.New(s.errs, "load, points", 0)

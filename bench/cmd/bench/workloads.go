@@ -82,9 +82,11 @@ func load(ctx context.Context, s *session) error {
 	s.saveFlag()
 	d := dataFlags(s.flags)
 	door := s.flags.String("door", "telnet", "telnet, http, or direct: rows straight into the store")
-	into := s.flags.String("into", "downpour", "downpour or victoria, started on new storage for this run; or the URL of a server with OpenTSDB's doors")
+	into := s.flags.String("into", "downpour",
+		"downpour or victoria, started on new storage for this run; or the URL of a server with OpenTSDB's doors")
 	address := s.flags.String("store", "", "direct: "+storeHelp)
-	formName := s.flags.String("form", "", "direct: cells, compacted or appended; empty is appended embedded, compacted on HBase")
+	formName := s.flags.String("form", "",
+		"direct: cells, compacted or appended; empty is appended embedded, compacted on HBase")
 	connections := s.flags.Int("connections", 2, "connections side by side")
 	batch := s.flags.Int("batch", 1000, "points of one write or request")
 	if err := s.parse(0); err != nil {
@@ -107,7 +109,8 @@ func load(ctx context.Context, s *session) error {
 		took, err = s.loadRows(ctx, *d, *address, *formName, r, p)
 	case "telnet", "http":
 		format := map[string]workload.Format{"telnet": workload.Telnet, "http": workload.JSON}[*door]
-		took, err = s.loadDoor(ctx, *into, bench.SendConfig{Data: *d, Format: format, Connections: *connections, Batch: *batch, Progress: p}, r)
+		took, err = s.loadDoor(ctx, *into,
+			bench.SendConfig{Data: *d, Format: format, Connections: *connections, Batch: *batch, Progress: p}, r)
 	default:
 		return fmt.Errorf("door: got %q, want telnet, http or direct", *door)
 	}
@@ -122,7 +125,9 @@ func load(ctx context.Context, s *session) error {
 }
 
 // loadRows writes the data set straight into the store at an address.
-func (s *session) loadRows(ctx context.Context, d workload.Devops, address, formName string, r *report.Report, p *progress.Progress) (time.Duration, error) {
+func (s *session) loadRows(
+	ctx context.Context, d workload.Devops, address, formName string, r *report.Report, p *progress.Progress,
+) (time.Duration, error) {
 	on, err := s.use(ctx, address, r)
 	if err != nil {
 		return 0, err
@@ -139,7 +144,9 @@ func (s *session) loadRows(ctx context.Context, d workload.Devops, address, form
 }
 
 // loadDoor puts the data set to a server by telnet or HTTP.
-func (s *session) loadDoor(ctx context.Context, into string, c bench.SendConfig, r *report.Report) (time.Duration, error) {
+func (s *session) loadDoor(
+	ctx context.Context, into string, c bench.SendConfig, r *report.Report,
+) (time.Duration, error) {
 	server, err := s.server(ctx, into)
 	if err != nil {
 		return 0, err
@@ -171,9 +178,11 @@ func scan(ctx context.Context, s *session) error {
 	s.saveFlag()
 	d := dataFlags(s.flags)
 	address := s.flags.String("store", "", storeHelp)
-	formName := s.flags.String("form", "", "cells, compacted or appended; empty is appended embedded, compacted on HBase")
+	formName := s.flags.String("form", "",
+		"cells, compacted or appended; empty is appended embedded, compacted on HBase")
 	batch := s.flags.Int("batch", 60, "points of a row that are appended at a time")
-	queries := s.flags.String("queries", strings.Join(bench.Queries, " "), "queries as of the m parameter, %s for the metric, separated by blanks")
+	queries := s.flags.String("queries", strings.Join(bench.Queries, " "),
+		"queries as of the m parameter, %s for the metric, separated by blanks")
 	salt := s.flags.Int("salt", 0, "salt width")
 	rounds := s.flags.Int("rounds", 9, "measured rounds")
 	scanners := s.flags.Int("scanners", 1, "scanners of the bare scan")
@@ -199,8 +208,19 @@ func scan(ctx context.Context, s *session) error {
 	schema := encoding.DefaultSchema()
 	schema.SaltWidth = *salt
 	p := progress.New(s.errs, "load, points", int64(d.Points()))
-	err = bench.Scan(ctx, bench.ScanConfig{Store: on.store, Schema: schema, Data: *d, Form: f, Batch: *batch, Load: !*noLoad,
-		Queries: strings.Fields(*queries), Rounds: *rounds, Scanners: *scanners, Settle: on.settle, Progress: p}, r)
+	err = bench.Scan(ctx, bench.ScanConfig{
+		Store:    on.store,
+		Schema:   schema,
+		Data:     *d,
+		Form:     f,
+		Batch:    *batch,
+		Load:     !*noLoad,
+		Queries:  strings.Fields(*queries),
+		Rounds:   *rounds,
+		Scanners: *scanners,
+		Settle:   on.settle,
+		Progress: p,
+	}, r)
 	p.End()
 	return s.finish(r, err)
 }
@@ -210,12 +230,16 @@ func replay(ctx context.Context, s *session) error {
 	s.saveFlag()
 	d := dataFlags(s.flags)
 	url := s.flags.String("url", "", "server to ask; empty starts Downpour on new storage and loads the data set")
-	tokens := s.flags.String("token-file", "", "file of tokens, as of DOWNPOUR_TOKEN_FILE; its first one for reading is sent")
-	file := s.flags.String("queries", "", "file of requests, /api/query?… or the body of a POST a line; empty generates a mix over the data set")
-	record := s.flags.String("record", "", "write such a file of what -url was asked last, by its query log, and ask nothing")
+	tokens := s.flags.String("token-file", "",
+		"file of tokens, as of DOWNPOUR_TOKEN_FILE; its first one for reading is sent")
+	file := s.flags.String("queries", "",
+		"file of requests, /api/query?… or the body of a POST a line; empty generates a mix over the data set")
+	record := s.flags.String("record", "",
+		"write such a file of what -url was asked last, by its query log, and ask nothing")
 	slack := s.flags.Int64("slack", 3600, "seconds by which the times of recorded requests vary")
 	c := bench.ReplayConfig{Count: true}
-	s.flags.Float64Var(&c.Rate, "rate", 0, "requests a second whatever the answers take (open loop); 0 asks again when answered (closed loop)")
+	s.flags.Float64Var(&c.Rate, "rate", 0,
+		"requests a second whatever the answers take (open loop); 0 asks again when answered (closed loop)")
 	s.flags.IntVar(&c.Burst, "burst", 1, "requests that are due together")
 	s.flags.IntVar(&c.Clients, "clients", 0, "requests under way at most; 0 is 1 in a closed loop, 64 in an open one")
 	s.flags.IntVar(&c.Requests, "requests", 0, "requests; 0 is no bound")
@@ -299,7 +323,8 @@ func recordLog(ctx context.Context, s *session, url, tokens, path string) error 
 		lines.WriteString(q.Line() + "\n")
 		distinct[q.Line()] = true
 	}
-	what := fmt.Sprintf("%d requests, %d of them different, that %s was asked%s", len(queries), len(distinct), url, leftOut)
+	what := fmt.Sprintf("%d requests, %d of them different, that %s was asked%s",
+		len(queries), len(distinct), url, leftOut)
 	if err := os.WriteFile(path, []byte("# "+what+"\n"+lines.String()), 0o644); err != nil {
 		return err
 	}
@@ -321,7 +346,9 @@ func readToken(path string) (string, error) {
 }
 
 // replayServer returns the server at a URL, or starts one that holds the data set.
-func (s *session) replayServer(ctx context.Context, url string, d workload.Devops, r *report.Report) (*peer.Server, error) {
+func (s *session) replayServer(
+	ctx context.Context, url string, d workload.Devops, r *report.Report,
+) (*peer.Server, error) {
 	if url != "" {
 		return s.server(ctx, url)
 	}

@@ -67,7 +67,10 @@ func TestQueries_bounded(t *testing.T) {
 	var q Queries
 	described := 0
 	for i := range 1000 { // each is quicker and lighter than the one before
-		q.Add(noon, time.Duration(1000-i), int64(1000-i), 0, func() *Query { described++; return &Query{Took: time.Duration(1000 - i), Bytes: int64(1000 - i)} })
+		q.Add(noon, time.Duration(1000-i), int64(1000-i), 0, func() *Query {
+			described++
+			return &Query{Took: time.Duration(1000 - i), Bytes: int64(1000 - i)}
+		})
 	}
 	if got := q.Slowest(noon, 1000); len(got) != PerMinute || got[0].Took != 1000 || described != PerMinute {
 		t.Errorf("%d are kept, %d were described; want the first %d of each", len(got), described, PerMinute)
@@ -89,13 +92,18 @@ func TestPuts(t *testing.T) {
 	p.Add(noon.Add(3*time.Second), Telnet, -3, 3) // lines that were lost after they were counted
 	p.Add(noon.Add(4*time.Second), HTTP, 100, 100)
 	got := p.Lately(noon.Add(4*time.Second), 5)
-	want := Lately{From: noon.Unix() - 1, Stored: [sources][]int64{HTTP: {0, 10, 0, 7, 0}, Telnet: {0, 5, 0, 0, 0}, Own: {0, 0, 0, 0, 0}}, Refused: []int64{0, 1, 0, 2, 3}}
+	want := Lately{
+		From:    noon.Unix() - 1,
+		Stored:  [sources][]int64{HTTP: {0, 10, 0, 7, 0}, Telnet: {0, 5, 0, 0, 0}, Own: {0, 0, 0, 0, 0}},
+		Refused: []int64{0, 1, 0, 2, 3},
+	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	later := p.Lately(noon.Add(Seconds*time.Second), 1000)
 	if len(later.Refused) != Seconds-1 || later.Stored[HTTP][0] != 0 || later.Stored[HTTP][1] != 7 {
-		t.Errorf("%d seconds, want %d, and what has passed out of the ring is gone: %v", len(later.Refused), Seconds-1, later.Stored[HTTP][:5])
+		t.Errorf("%d seconds, want %d, and what has passed out of the ring is gone: %v",
+			len(later.Refused), Seconds-1, later.Stored[HTTP][:5])
 	}
 	for i, n := range p.Lately(noon.Add((Seconds+10)*time.Second), 1000).Stored[HTTP] {
 		if n != 0 {
@@ -113,7 +121,13 @@ func TestPuts_refusals(t *testing.T) {
 	p.Refused(noon.Add(2*time.Second), "telnet put", "value", 0, errors.New(strings.Repeat("ä", maxErr)))
 	got := p.Refusals()
 	want := []Refusal{
-		{Via: "telnet put", Reason: "value", Requests: 1, Last: noon.Add(2 * time.Second), Err: strings.Repeat("ä", maxErr/2) + "…"},
+		{
+			Via:      "telnet put",
+			Reason:   "value",
+			Requests: 1,
+			Last:     noon.Add(2 * time.Second),
+			Err:      strings.Repeat("ä", maxErr/2) + "…",
+		},
 		{Via: "/api/put", Reason: "time", Points: 7, Requests: 2, Last: noon, Err: "first"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -128,7 +142,8 @@ func TestPuts_refusals(t *testing.T) {
 		points += r.Points
 	}
 	if len(all) != maxReasons+1 || points != 1007 || all[0].Reason != "others" {
-		t.Errorf("%d reasons of %d points, the newest %q; want %d of 1007, the newest “others”", len(all), points, all[0].Reason, maxReasons+1)
+		t.Errorf("%d reasons of %d points, the newest %q; want %d of 1007, the newest “others”",
+			len(all), points, all[0].Reason, maxReasons+1)
 	}
 }
 
@@ -143,8 +158,10 @@ func TestGrowth(t *testing.T) {
 		g.Add(noon.Add(time.Duration(i)*time.Minute), int64(i))
 	}
 	last := noon.Add((48*60 - 1) * time.Minute)
-	if by, within := g.Grown(); by < 23*60+40 || by > 24*60+10 || within < 23*time.Hour+40*time.Minute || len(g.samples) > 150 {
-		t.Errorf("grown by %d within %v, of %d samples; want about 1440 within a day, of 145", by, within, len(g.samples))
+	by, within := g.Grown()
+	if by < 23*60+40 || by > 24*60+10 || within < 23*time.Hour+40*time.Minute || len(g.samples) > 150 {
+		t.Errorf("grown by %d within %v, of %d samples; want about 1440 within a day, of 145",
+			by, within, len(g.samples))
 	}
 	at, ok := g.Reaches(48*60 + 999)
 	if want := last.Add(1000 * time.Minute); !ok || at.Sub(want).Abs() > time.Second {

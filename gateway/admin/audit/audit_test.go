@@ -36,17 +36,25 @@ func TestShown(t *testing.T) {
 // A command has two lines, in which its arguments cannot be taken for others.
 func TestCommand(t *testing.T) {
 	var out bytes.Buffer
-	log := slog.New(slog.NewJSONHandler(&out, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
-		if a.Key == slog.TimeKey || a.Key == slog.LevelKey {
-			return slog.Attr{}
-		}
-		return a
-	}}))
-	c := &Command{Name: "uid", Arguments: []string{"rename", "metrics", "a b", "", "c\nmsg=forged"}, User: "alice", Store: "hbase:zk"}
+	log := slog.New(slog.NewJSONHandler(&out, &slog.HandlerOptions{
+		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey || a.Key == slog.LevelKey {
+				return slog.Attr{}
+			}
+			return a
+		},
+	}))
+	c := &Command{
+		Name:      "uid",
+		Arguments: []string{"rename", "metrics", "a b", "", "c\nmsg=forged"},
+		User:      "alice",
+		Store:     "hbase:zk",
+	}
 	c.Begin(log)
 	c.End(log, nil)
 	c.End(log, errors.New("no region"))
-	same := `,"command":"uid","arguments":"rename metrics \"a b\" \"\" \"c\\nmsg=forged\"","user":"alice","store":"hbase:zk"`
+	same := `,"command":"uid","arguments":"rename metrics \"a b\" \"\" \"c\\nmsg=forged\"","user":"alice",` +
+		`"store":"hbase:zk"`
 	want := `{"msg":"an administrative request"` + same + "}\n" +
 		`{"msg":"an administrative request ended"` + same + `,"outcome":"done"}` + "\n" +
 		`{"msg":"an administrative request ended"` + same + `,"outcome":"no region"}` + "\n"

@@ -31,7 +31,9 @@ func TestTail(t *testing.T) {
 	log.With("part", "a\tb\x1bc\u009bd").WithGroup("g").Warn("two\nlines", "took", time.Second)
 	log.Debug("not enabled")
 
-	want := []string{"WARN\tmain\tdownpour\ttwo lines part=a b c d g.took=1s", "INFO\tmain\tdownpour\tstarted port=4242"}
+	want := []string{
+		"WARN\tmain\tdownpour\ttwo lines part=a b c d g.took=1s", "INFO\tmain\tdownpour\tstarted port=4242",
+	}
 	if diff := cmp.Diff(want, withoutTime(t, tail.Lines())); diff != "" {
 		t.Errorf("want -, got +: %s", diff)
 	}
@@ -48,7 +50,8 @@ func TestTail_isBounded(t *testing.T) {
 		handle(fmt.Sprint("line ", i))
 	}
 	lines := tail.Lines()
-	if len(lines) != MaxLines || !strings.HasSuffix(lines[0], fmt.Sprint("line ", MaxLines+4)) || !strings.HasSuffix(lines[MaxLines-1], "line 5") {
+	if len(lines) != MaxLines || !strings.HasSuffix(lines[0], fmt.Sprint("line ", MaxLines+4)) ||
+		!strings.HasSuffix(lines[MaxLines-1], "line 5") {
 		t.Errorf("%d lines from %q to %q, want the last ones", len(lines), lines[0], lines[len(lines)-1])
 	}
 	handle(strings.Repeat("ü", MaxLineBytes))

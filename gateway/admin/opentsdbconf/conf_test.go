@@ -60,7 +60,8 @@ tsd.my.plugin = x
 		"DOWNPOUR_LISTEN": "0.0.0.0:4243", "DOWNPOUR_ALLOW_ORIGINS": "http://a:80,http://b",
 		"DOWNPOUR_AUTO_METRICS": "true", "DOWNPOUR_AUTO_TAGVS": "false", "DOWNPOUR_ALLOW_SPECIALCHARS": ":;",
 		"DOWNPOUR_TIMEZONE": "Europe/Berlin", "DOWNPOUR_SALT_WIDTH": "1", "DOWNPOUR_FIX_DUPLICATES": "true",
-		"DOWNPOUR_TABLE_DATA": "prod-tsdb", "DOWNPOUR_STORE": "hbase:zk1:2182,zk2/hbase-unsecure", "DOWNPOUR_MODE": "ro",
+		"DOWNPOUR_TABLE_DATA": "prod-tsdb", "DOWNPOUR_STORE": "hbase:zk1:2182,zk2/hbase-unsecure",
+		"DOWNPOUR_MODE":         "ro",
 		"DOWNPOUR_LIMIT_POINTS": "5", "DOWNPOUR_LIMIT_OVERRIDES": "/etc/limits.json",
 	}
 	if diff := cmp.Diff(want, merged); diff != "" {
@@ -70,7 +71,8 @@ tsd.my.plugin = x
 		"tsdb.conf: tsd.http.staticroot is not honoured: the web page is Downpour's own",
 		"tsdb.conf: tsd.my.plugin is not honoured: it is not known",
 		"tsdb.conf: tsd.network.tcp_no_delay is not honoured: it tunes OpenTSDB and changes no answer",
-		"tsdb.conf: tsd.query.timeout is not honoured: DOWNPOUR_QUERY_TIMEOUT keeps its default: no bound at all is not allowed",
+		"tsdb.conf: tsd.query.timeout is not honoured: DOWNPOUR_QUERY_TIMEOUT keeps its default: " +
+			"no bound at all is not allowed",
 		"tsdb.conf: tsd.storage.hbase.scanner.maxNumRows is not honoured: it tunes OpenTSDB and changes no answer",
 		"tsdb.conf: tsd.storage.salt.buckets is not honoured: DOWNPOUR_SALT_BUCKETS is set",
 	}, notes); diff != "" {
@@ -83,7 +85,8 @@ func TestConf_Environment_store(t *testing.T) {
 		t.Helper()
 		merged, got := translate(t, text, environ)
 		if merged["DOWNPOUR_STORE"] != store || len(got) != notes {
-			t.Errorf("%q: DOWNPOUR_STORE=%s and notes %q, want %s and %d", text, merged["DOWNPOUR_STORE"], got, store, notes)
+			t.Errorf("%q: DOWNPOUR_STORE=%s and notes %q, want %s and %d",
+				text, merged["DOWNPOUR_STORE"], got, store, notes)
 		}
 	}
 	f("tsd.storage.hbase.zk_quorum=a", "hbase:a/hbase", nil, 0)
@@ -99,7 +102,8 @@ func TestConf_Environment_listen(t *testing.T) {
 		t.Helper()
 		merged, got := translate(t, text, set)
 		if merged["DOWNPOUR_LISTEN"] != listen || len(got) != notes {
-			t.Errorf("%q: DOWNPOUR_LISTEN=%s and notes %q, want %s and %d", text, merged["DOWNPOUR_LISTEN"], got, listen, notes)
+			t.Errorf("%q: DOWNPOUR_LISTEN=%s and notes %q, want %s and %d",
+				text, merged["DOWNPOUR_LISTEN"], got, listen, notes)
 		}
 	}
 	f("", "", 0)
@@ -117,12 +121,17 @@ func TestConf_Environment_timeout(t *testing.T) {
 
 // All values that cannot be read are in the error, with their keys.
 func TestConf_Environment_wrong(t *testing.T) {
-	c, err := Parse("tsdb.conf", []byte("tsd.storage.salt.width=x\ntsd.mode=rx\ntsd.network.port=99999\ntsd.storage.max_tags=-1\ntsd.http.request.cors_domains=localhost\ntsd.storage.hbase.uid_table="))
+	c, err := Parse("tsdb.conf", []byte("tsd.storage.salt.width=x\ntsd.mode=rx\ntsd.network.port=99999\n"+
+		"tsd.storage.max_tags=-1\ntsd.http.request.cors_domains=localhost\ntsd.storage.hbase.uid_table="))
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, _, err = c.Environment(nil)
-	for _, want := range []string{"tsd.storage.salt.width: got \"x\"", "tsd.mode", "tsd.network.port", `cors_domains: got "localhost", want * or origins`, "tsd.storage.max_tags", "tsd.storage.hbase.uid_table"} {
+	for _, want := range []string{
+		"tsd.storage.salt.width: got \"x\"", "tsd.mode", "tsd.network.port",
+		`cors_domains: got "localhost", want * or origins`, "tsd.storage.max_tags",
+		"tsd.storage.hbase.uid_table",
+	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
 		}
@@ -158,7 +167,8 @@ func TestConf_Environment_demanded(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, _, err = c.Environment(set)
-		if ok := err == nil; ok != want || !ok && !strings.Contains(err.Error(), "tsd.storage.use_otsdb_timestamp: got ") {
+		ok := err == nil
+		if ok != want || !ok && !strings.Contains(err.Error(), "tsd.storage.use_otsdb_timestamp: got ") {
 			t.Errorf("%s: %v, want %v", value, err, want)
 		}
 	}
@@ -188,7 +198,9 @@ func FuzzParse(f *testing.F) {
 		}
 		merged, notes, err := c.Environment(map[string]string{"DOWNPOUR_STORE": "pebble:x"})
 		for key := range c.values {
-			told := slices.ContainsFunc(notes, func(n string) bool { return strings.Contains(n, key+" is not honoured") })
+			told := slices.ContainsFunc(notes, func(n string) bool {
+				return strings.Contains(n, key+" is not honoured")
+			})
 			told = told || err != nil && strings.Contains(err.Error(), key)
 			_, used := merged[honoured[key].variable]
 			if k, ok := constant[key]; ok && k.is(c.values[key]) {
@@ -226,34 +238,91 @@ func TestEnvironment_rollups(t *testing.T) {
 	if _, _, err := c.Environment(nil); err == nil || !strings.Contains(err.Error(), "tsd.rollups.config: got \"\"") {
 		t.Errorf("got %v, want that tsd.rollups.config is missing", err)
 	}
-	got, _ := translate(t, store+"tsd.rollups.tag_raw=yes\ntsd.rollups.agg_tag_key=agg\ntsd.rollups.block_derived=false", nil)
-	if got["DOWNPOUR_ROLLUP_TAG_RAW"] != "true" || got["DOWNPOUR_ROLLUP_TAG_KEY"] != "agg" || got["DOWNPOUR_ROLLUP_BLOCK_DERIVED"] != "false" {
+	got, _ := translate(t,
+		store+"tsd.rollups.tag_raw=yes\ntsd.rollups.agg_tag_key=agg\ntsd.rollups.block_derived=false", nil)
+	if got["DOWNPOUR_ROLLUP_TAG_RAW"] != "true" || got["DOWNPOUR_ROLLUP_TAG_KEY"] != "agg" ||
+		got["DOWNPOUR_ROLLUP_BLOCK_DERIVED"] != "false" {
 		t.Errorf("got %v, want tag raw true, tag key agg and block derived false", got)
 	}
+}
+
+// securedConf is the configuration of a TSD for a secured HBase.
+const securedConf = "tsd.storage.hbase.zk_quorum=a\nhbase.security.authentication=Kerberos\n" +
+	"hbase.kerberos.regionserver.principal=hbase/_HOST@R\nhbase.rpc.protection=PRIVACY\n" +
+	"hbase.sasl.clientconfig=Tsdb\n"
+
+var securityCases = []struct {
+	name, text            string
+	environ               map[string]string
+	principal, protection string
+	section               string
+	notes                 []string
+	err                   string
+}{
+	{
+		name:       "on",
+		text:       securedConf,
+		environ:    map[string]string{"DOWNPOUR_HBASE_KERBEROS": "keytab:/k:downpour@R"},
+		principal:  "hbase/_HOST@R",
+		protection: "privacy",
+		notes:      []string{"hbase.sasl.clientconfig"},
+	},
+	{
+		name:       "no keytab",
+		text:       securedConf,
+		principal:  "hbase/_HOST@R",
+		protection: "privacy",
+		err:        "whose section Tsdb counts",
+	},
+	{
+		name:       "JAAS",
+		text:       securedConf,
+		environ:    map[string]string{"DOWNPOUR_HBASE_JAAS": "/j"},
+		principal:  "hbase/_HOST@R",
+		protection: "privacy",
+		section:    "Tsdb",
+	},
+	{
+		name:       "JAAS and a keytab",
+		text:       securedConf,
+		environ:    map[string]string{"DOWNPOUR_HBASE_JAAS": "/j", "DOWNPOUR_HBASE_KERBEROS": "keytab:/k:p"},
+		principal:  "hbase/_HOST@R",
+		protection: "privacy",
+		section:    "Tsdb",
+	},
+	{
+		name:       "JAAS and its section",
+		text:       securedConf,
+		environ:    map[string]string{"DOWNPOUR_HBASE_JAAS": "/j", "DOWNPOUR_HBASE_JAAS_SECTION": "Mine"},
+		principal:  "hbase/_HOST@R",
+		protection: "privacy",
+		section:    "Mine",
+		notes:      []string{"hbase.sasl.clientconfig"},
+	},
+	{
+		name:       "embedded",
+		text:       securedConf,
+		environ:    map[string]string{"DOWNPOUR_STORE": "pebble:x"},
+		principal:  "hbase/_HOST@R",
+		protection: "privacy",
+		notes:      []string{"zk_quorum"},
+	},
+	{
+		name:  "disabled",
+		text:  securedConf + "hbase.security.auth.enable=false\n",
+		notes: []string{"regionserver.principal", "rpc.protection", "sasl.clientconfig"},
+	},
+	{
+		name:  "simple",
+		text:  strings.ReplaceAll(securedConf, "Kerberos", "simple"),
+		notes: []string{"regionserver.principal", "rpc.protection", "sasl.clientconfig"},
+	},
 }
 
 // The keys of a secured HBase count if Kerberos is on. The keytab must be named beside the
 // file; that it is not is an error, and not a connection without authentication.
 func TestEnvironment_security(t *testing.T) {
-	const conf = "tsd.storage.hbase.zk_quorum=a\nhbase.security.authentication=Kerberos\nhbase.kerberos.regionserver.principal=hbase/_HOST@R\nhbase.rpc.protection=PRIVACY\nhbase.sasl.clientconfig=Tsdb\n"
-	keytab := map[string]string{"DOWNPOUR_HBASE_KERBEROS": "keytab:/k:downpour@R"}
-	for _, tc := range []struct {
-		name, text            string
-		environ               map[string]string
-		principal, protection string
-		section               string
-		notes                 []string
-		err                   string
-	}{
-		{name: "on", text: conf, environ: keytab, principal: "hbase/_HOST@R", protection: "privacy", notes: []string{"hbase.sasl.clientconfig"}},
-		{name: "no keytab", text: conf, principal: "hbase/_HOST@R", protection: "privacy", err: "whose section Tsdb counts"},
-		{name: "JAAS", text: conf, environ: map[string]string{"DOWNPOUR_HBASE_JAAS": "/j"}, principal: "hbase/_HOST@R", protection: "privacy", section: "Tsdb"},
-		{name: "JAAS and a keytab", text: conf, environ: map[string]string{"DOWNPOUR_HBASE_JAAS": "/j", "DOWNPOUR_HBASE_KERBEROS": "keytab:/k:p"}, principal: "hbase/_HOST@R", protection: "privacy", section: "Tsdb"},
-		{name: "JAAS and its section", text: conf, environ: map[string]string{"DOWNPOUR_HBASE_JAAS": "/j", "DOWNPOUR_HBASE_JAAS_SECTION": "Mine"}, principal: "hbase/_HOST@R", protection: "privacy", section: "Mine", notes: []string{"hbase.sasl.clientconfig"}},
-		{name: "embedded", text: conf, environ: map[string]string{"DOWNPOUR_STORE": "pebble:x"}, principal: "hbase/_HOST@R", protection: "privacy", notes: []string{"zk_quorum"}},
-		{name: "disabled", text: conf + "hbase.security.auth.enable=false\n", notes: []string{"regionserver.principal", "rpc.protection", "sasl.clientconfig"}},
-		{name: "simple", text: strings.ReplaceAll(conf, "Kerberos", "simple"), notes: []string{"regionserver.principal", "rpc.protection", "sasl.clientconfig"}},
-	} {
+	for _, tc := range securityCases {
 		c, err := Parse("conf", []byte(tc.text))
 		if err != nil {
 			t.Fatal(err)
@@ -286,7 +355,10 @@ func TestEnvironment_security(t *testing.T) {
 //fault:secret-in-notes key, reason)) => key+t.conf.values[key], reason))
 func TestConf_Environment_secrets(t *testing.T) {
 	const secret = "5eCr3t-of-opentsdb"
-	keys := []string{"tsd.search.rabbitmq.password", "tsd.http.keystore.password", "hbase.sasl.jaas.config", "x", rollupsKey, clientConfigKey, serverPrincipalKey, protectionKey}
+	keys := []string{
+		"tsd.search.rabbitmq.password", "tsd.http.keystore.password", "hbase.sasl.jaas.config", "x",
+		rollupsKey, clientConfigKey, serverPrincipalKey, protectionKey,
+	}
 	for key := range constant {
 		if !slices.Contains(demanded, key) {
 			keys = append(keys, key)
@@ -307,7 +379,9 @@ func TestConf_Environment_secrets(t *testing.T) {
 	}
 	merged, notes := translate(t, text.String(), set)
 	for _, key := range keys {
-		told := slices.ContainsFunc(notes, func(n string) bool { return strings.HasPrefix(n, "tsdb.conf: "+key+" is not honoured: ") })
+		told := slices.ContainsFunc(notes, func(n string) bool {
+			return strings.HasPrefix(n, "tsdb.conf: "+key+" is not honoured: ")
+		})
 		if f, ok := constant[key]; !told && !(ok && f.is(secret)) {
 			t.Errorf("%s: no note tells of it", key)
 		}

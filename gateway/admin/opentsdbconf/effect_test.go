@@ -26,7 +26,8 @@ type server struct {
 func start(t *testing.T, conf string) *server {
 	t.Helper()
 	fake := hbasefake.For(t, hbasefake.Options{})
-	c, err := opentsdbconf.Parse("conf", []byte("tsd.core.auto_create_metrics=true\ntsd.storage.hbase.zk_quorum="+fake.Address()+"\n"+conf))
+	c, err := opentsdbconf.Parse("conf",
+		[]byte("tsd.core.auto_create_metrics=true\ntsd.storage.hbase.zk_quorum="+fake.Address()+"\n"+conf))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,14 +53,16 @@ func start(t *testing.T, conf string) *server {
 // ask posts a body and wants a status and an answer that contains a text.
 func (s *server) ask(path, body string, status int, want string) {
 	s.Helper()
-	if a := s.Post(path, body, "Content-Type", "application/json"); a.Status != status || !strings.Contains(a.Body, want) {
+	a := s.Post(path, body, "Content-Type", "application/json")
+	if a.Status != status || !strings.Contains(a.Body, want) {
 		s.Errorf("%s %s: %d %s, want %d %s", path, body, a.Status, a.Body, status, want)
 	}
 }
 
 func (s *server) put(name, tags string, status int, want string) {
 	s.Helper()
-	s.ask("api/put?details", fmt.Sprintf(`{"metric":%q,"timestamp":1356998400,"value":1,"tags":{%s}}`, name, tags), status, want)
+	s.ask("api/put?details",
+		fmt.Sprintf(`{"metric":%q,"timestamp":1356998400,"value":1,"tags":{%s}}`, name, tags), status, want)
 }
 
 const query = `{"start":1356998400,"end":1356998500,"queries":[{"aggregator":"sum","metric":"m","tags":{"a":%q}}]}`
@@ -72,7 +75,8 @@ func TestHonoured_effect(t *testing.T) {
 		test func(s *server, on bool)
 	}{
 		"max_tags": {"tsd.storage.max_tags=1", func(s *server, on bool) {
-			s.put("m", `"a":"b","c":"d"`, map[bool]int{true: 400, false: 200}[on], map[bool]string{true: "Too many tags", false: `"success":1`}[on])
+			s.put("m", `"a":"b","c":"d"`, map[bool]int{true: 400, false: 200}[on],
+				map[bool]string{true: "Too many tags", false: `"success":1`}[on])
 		}},
 		"allow_specialchars": {"tsd.core.tag.allow_specialchars=\\:", func(s *server, on bool) {
 			s.put("m:n", `"a":"b"`, map[bool]int{true: 200, false: 400}[on], "")
@@ -97,7 +101,8 @@ func TestHonoured_effect(t *testing.T) {
 		"fix_duplicates": {"tsd.storage.fix_duplicates=true", func(s *server, on bool) {
 			s.put("m", `"a":"b"`, 200, "")
 			s.ask("api/put?details", `{"metric":"m","timestamp":1356998400000,"value":2,"tags":{"a":"b"}}`, 200, "")
-			s.ask("api/query", fmt.Sprintf(query, "b"), map[bool]int{true: 200, false: 400}[on], map[bool]string{true: `"dps"`, false: "uplicate"}[on])
+			s.ask("api/query", fmt.Sprintf(query, "b"), map[bool]int{true: 200, false: 400}[on],
+				map[bool]string{true: `"dps"`, false: "uplicate"}[on])
 		}},
 		"mode ro": {"tsd.mode=ro", func(s *server, on bool) {
 			s.put("m", `"a":"b"`, map[bool]int{true: 404, false: 200}[on], "")

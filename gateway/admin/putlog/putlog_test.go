@@ -44,7 +44,14 @@ func (w writer) Write(b []byte) (int, error) { return w(b) }
 var errUnknown = errors.New("No such name for 'metrics': 'm'")
 
 func refusal(client string, points int, example string) Refusal {
-	return Refusal{Client: client, Via: "put", Reason: "unknown name", Points: points, Err: errUnknown, Example: func() string { return example }}
+	return Refusal{
+		Client:  client,
+		Via:     "put",
+		Reason:  "unknown name",
+		Points:  points,
+		Err:     errUnknown,
+		Example: func() string { return example },
+	}
 }
 
 func check(t *testing.T, when string, got []string, want ...string) {
@@ -63,7 +70,8 @@ func TestLog_oneLineASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, got := lines()
 		line := func(points int, example string) string {
-			return fmt.Sprintf(`msg="points were refused" client=10.0.0.1 via=put reason="unknown name" points=%d err="No such name for 'metrics': 'm'" example=%q`, points, example)
+			return fmt.Sprintf(`msg="points were refused" client=10.0.0.1 via=put reason="unknown name" `+
+				`points=%d err="No such name for 'metrics': 'm'" example=%q`, points, example)
 		}
 
 		l.Refused(refusal("10.0.0.1:1000", 1, "put m 1"))
@@ -109,9 +117,12 @@ func TestLog_kinds(t *testing.T) {
 		r.Reason, r.Points = "no JSON", 0
 		l.Refused(r)
 		check(t, "three kinds", got(),
-			`msg="points were refused" client=::1 via=put reason="unknown name" points=1 err="No such name for 'metrics': 'm'"`,
-			`msg="points were refused" client=::1 via=/api/put reason="unknown name" points=1 err="No such name for 'metrics': 'm'"`,
-			`msg="a request to put points was refused" client=::1 via=/api/put reason="no JSON" err="No such name for 'metrics': 'm'"`)
+			`msg="points were refused" client=::1 via=put reason="unknown name" points=1 err="No such name for `+
+				`'metrics': 'm'"`,
+			`msg="points were refused" client=::1 via=/api/put reason="unknown name" points=1 err="No such name `+
+				`for 'metrics': 'm'"`,
+			`msg="a request to put points was refused" client=::1 via=/api/put reason="no JSON" err="No such `+
+				`name for 'metrics': 'm'"`)
 
 		const clients = 100_000
 		for i := range clients {
@@ -124,11 +135,13 @@ func TestLog_kinds(t *testing.T) {
 		}
 		all := got()
 		if len(all) != maxKinds-2 || kinds() != maxKinds+1 || !strings.Contains(all[len(all)-1], "client=others") {
-			t.Errorf("%d clients wrote %d lines and hold %d kinds, the last %s; want %d, with one of all others", clients, len(all), kinds(), all[len(all)-1], maxKinds-2)
+			t.Errorf("%d clients wrote %d lines and hold %d kinds, the last %s; want %d, with one of all others",
+				clients, len(all), kinds(), all[len(all)-1], maxKinds-2)
 		}
 		time.Sleep(Every)
 		synctest.Wait()
-		check(t, "others", got(), fmt.Sprintf(`msg="points were refused" client=others via=put reason="unknown name" points=%d err="No such name for 'metrics': 'm'"`, clients-(maxKinds-3)-1))
+		check(t, "others", got(), fmt.Sprintf(`msg="points were refused" client=others via=put reason="unknown `+
+			`name" points=%d err="No such name for 'metrics': 'm'"`, clients-(maxKinds-3)-1))
 		time.Sleep(Every)
 		synctest.Wait()
 		if n := kinds(); n != 0 {

@@ -26,14 +26,16 @@ func TestSnapshotThenDelta(t *testing.T) {
 	c.send(`{"type":"subscribe","id":"a","query":{"start":"1h-ago"}}`)
 	m := c.read()
 	want := fmt.Sprintf(
-		`{"type":"snapshot","id":"a","epoch":%q,"seq":1,"results":[{"queryIndex":0,"metric":"m","tags":{"host":"a"},"aggregateTags":[],"dps":[[1,1.0]]}]}`, m.Epoch)
+		`{"type":"snapshot","id":"a","epoch":%q,"seq":1,"results":[{"queryIndex":0,"metric":"m",`+
+			`"tags":{"host":"a"},"aggregateTags":[],"dps":[[1,1.0]]}]}`, m.Epoch)
 	if m.raw != want {
 		t.Errorf("first message\n%s, want\n%s", m.raw, want)
 	}
 	b.n.Store(2)
 	m = c.read()
 	want = fmt.Sprintf(
-		`{"type":"delta","id":"a","epoch":%q,"seq":2,"groups":[],"removed":[],"upserts":[{"group":0,"dps":[[1,2.0]]}],"deletes":[],"finalBefore":0}`, m.Epoch)
+		`{"type":"delta","id":"a","epoch":%q,"seq":2,"groups":[],"removed":[],`+
+			`"upserts":[{"group":0,"dps":[[1,2.0]]}],"deletes":[],"finalBefore":0}`, m.Epoch)
 	if m.raw != want {
 		t.Errorf("second message\n%s, want\n%s", m.raw, want)
 	}

@@ -36,8 +36,10 @@ func TestConfig_known(t *testing.T) {
 // variable that is wrong is refused.
 func TestConfigure(t *testing.T) {
 	conf := filepath.Join(t.TempDir(), "opentsdb.conf")
-	text := "tsd.storage.salt.width=1\ntsd.storage.max_tags=12\ntsd.storage.enable_appends=true\ntsd.storage.hbase.zk_quorum=zk\n" +
-		"tsd.core.auto_create_metrics=true\ntsd.network.port=4243\ntsd.query.skip_unresolved_tagvs=true\ntsd.http.cachedir=/tmp\n"
+	text := "tsd.storage.salt.width=1\ntsd.storage.max_tags=12\ntsd.storage.enable_appends=true\n" +
+		"tsd.storage.hbase.zk_quorum=zk\n" +
+		"tsd.core.auto_create_metrics=true\ntsd.network.port=4243\ntsd.query.skip_unresolved_tagvs=true\n" +
+		"tsd.http.cachedir=/tmp\n"
 	if err := os.WriteFile(conf, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -45,15 +47,18 @@ func TestConfigure(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s := cfg.Schema(); s.SaltWidth != 1 || s.MaxTags != 12 || cfg.Embedded() || !cfg.EnableAppends || cfg.AutoMetrics != "true" ||
+	s := cfg.Schema()
+	if s.SaltWidth != 1 || s.MaxTags != 12 || cfg.Embedded() || !cfg.EnableAppends || cfg.AutoMetrics != "true" ||
 		cfg.Listen != "127.0.0.1:9" || !cfg.Compile().SkipUnresolved {
 		t.Errorf("got %+v", cfg)
 	}
-	if len(notes) != 2 || !strings.Contains(notes[0], "tsd.http.cachedir") || !strings.Contains(notes[1], "tsd.network.port") {
+	if len(notes) != 2 || !strings.Contains(notes[0], "tsd.http.cachedir") ||
+		!strings.Contains(notes[1], "tsd.network.port") {
 		t.Errorf("notes %q, want those of cachedir and port", notes)
 	}
 	for _, wrong := range []map[string]string{
-		{"DOWNPOUR_OPENTSDB_CONF": conf + ".not"}, {"DOWNPOUR_MODE": "x"}, {"DOWNPOUR_MAX_TAGS": "300"}, {"DOWNPOUR_TIMEZONE": "Atlantis"},
+		{"DOWNPOUR_OPENTSDB_CONF": conf + ".not"}, {"DOWNPOUR_MODE": "x"}, {"DOWNPOUR_MAX_TAGS": "300"},
+		{"DOWNPOUR_TIMEZONE": "Atlantis"},
 		{"DOWNPOUR_LIMIT_BYTES": "-1"}, {"DOWNPOUR_STOER": "x"}, {"DOWNPOUR_FIX_DUPLICATES": "perhaps"},
 	} {
 		if _, _, err := configure(wrong); err == nil {
@@ -79,7 +84,9 @@ func TestConfigure_numbers(t *testing.T) {
 		if got := field().Int(); got != 2000 {
 			t.Errorf("%s=2K: got %d, want 2000", v.Name, got)
 		}
-		if _, _, err := configure(map[string]string{v.Name: "2k"}); err == nil || !strings.HasPrefix(err.Error(), v.Name+`: `) || !strings.Contains(err.Error(), `got "2k", want a number, such as `) {
+		if _, _, err := configure(map[string]string{v.Name: "2k"}); err == nil ||
+			!strings.HasPrefix(err.Error(), v.Name+`: `) ||
+			!strings.Contains(err.Error(), `got "2k", want a number, such as `) {
 			t.Errorf("%s=2k: got %v, want an error that names the variable and the form", v.Name, err)
 		}
 	}
@@ -87,7 +94,10 @@ func TestConfigure_numbers(t *testing.T) {
 		t.Errorf("found %d variables that are numbers, want 15 or more", n)
 	}
 
-	cfg, _, err := configure(map[string]string{"DOWNPOUR_STORE": "hbase:zk", "DOWNPOUR_MEMORY": "1G", "DOWNPOUR_RESULT_CACHE": "1M", "DOWNPOUR_COMPACT": "1K", "DOWNPOUR_ROLLUP_RATE": "1M"})
+	cfg, _, err := configure(map[string]string{
+		"DOWNPOUR_STORE": "hbase:zk", "DOWNPOUR_MEMORY": "1G", "DOWNPOUR_RESULT_CACHE": "1M",
+		"DOWNPOUR_COMPACT": "1K", "DOWNPOUR_ROLLUP_RATE": "1M",
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +105,8 @@ func TestConfigure_numbers(t *testing.T) {
 	cache, _ := cfg.ResultCacheBytes()
 	rate, _ := gateway.SettingsOf[compaction.Settings](cfg).CompactRate()
 	if memory != 1_000_000_000 || cache != 1_000_000 || rate != 1000 {
-		t.Errorf("got %d bytes, %d of the cache, %v rows a second, want 1,000,000,000, 1,000,000 and 1,000", memory, cache, rate)
+		t.Errorf("got %d bytes, %d of the cache, %v rows a second, want 1,000,000,000, 1,000,000 and 1,000",
+			memory, cache, rate)
 	}
 }
 
@@ -127,15 +138,19 @@ func TestConfigure_blamesKey(t *testing.T) {
 		if err := os.WriteFile(conf, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := configure(set); err == nil || !slices.ContainsFunc(strings.Split(err.Error(), "\n"), func(line string) bool { return strings.HasPrefix(line, want) }) {
+		starts := func(line string) bool { return strings.HasPrefix(line, want) }
+		_, _, err := configure(set)
+		if err == nil || !slices.ContainsFunc(strings.Split(err.Error(), "\n"), starts) {
 			t.Errorf("%q: got %v, want a line with %q", text, err, want)
 		}
 	}
 	f("tsd.core.timezone=Atlantis", conf+`: tsd.core.timezone: DOWNPOUR_TIMEZONE: got "Atlantis"`)
 	f("tsd.storage.salt.width=9", conf+": tsd.storage.salt.width: DOWNPOUR_SALT_*, ")
-	f("tsd.storage.uid.width.metric=9\ntsd.storage.salt.width=9", conf+": tsd.storage.salt.width, tsd.storage.uid.width.metric: DOWNPOUR_SALT_*, ")
+	f("tsd.storage.uid.width.metric=9\ntsd.storage.salt.width=9",
+		conf+": tsd.storage.salt.width, tsd.storage.uid.width.metric: DOWNPOUR_SALT_*, ")
 	f("tsd.network.bind=0.0.0.0\ntsd.core.timezone=Atlantis", conf+": tsd.network.bind: DOWNPOUR_LISTEN=0.0.0.0:4242: ")
-	f("tsd.rollups.enable=true\ntsd.rollups.config={", conf+": tsd.rollups.config, tsd.rollups.enable: DOWNPOUR_ROLLUPS: ")
+	f("tsd.rollups.enable=true\ntsd.rollups.config={",
+		conf+": tsd.rollups.config, tsd.rollups.enable: DOWNPOUR_ROLLUPS: ")
 	f("tsd.storage.max_tags=99999999999999999999", conf+": tsd.storage.max_tags: got ")
 	f("tsd.storage.max_tags=999999999999999999", conf+": tsd.storage.max_tags: DOWNPOUR_MAX_TAGS: ")
 	set["DOWNPOUR_TIMEZONE"] = "Lemuria"
@@ -147,11 +162,13 @@ func TestConfigure_compaction(t *testing.T) {
 	conf := filepath.Join(t.TempDir(), "opentsdb.conf")
 	set := map[string]string{"DOWNPOUR_OPENTSDB_CONF": conf, "DOWNPOUR_COMPACT": "500"}
 	for value, want := range map[string]string{"false": "", "true": "tsd.storage.use_otsdb_timestamp: got "} {
-		if err := os.WriteFile(conf, []byte("tsd.storage.hbase.zk_quorum=zk\ntsd.storage.use_otsdb_timestamp="+value+"\n"), 0o644); err != nil {
+		if err := os.WriteFile(conf,
+			[]byte("tsd.storage.hbase.zk_quorum=zk\ntsd.storage.use_otsdb_timestamp="+value+"\n"), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		cfg, _, err := configure(set)
-		if (err == nil) != (want == "") || err != nil && (!strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "compact")) {
+		if (err == nil) != (want == "") ||
+			err != nil && (!strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "compact")) {
 			t.Errorf("%s: %v, want %q and why rows are not compacted", value, err, want)
 		}
 		if rate, _ := gateway.SettingsOf[compaction.Settings](cfg).CompactRate(); rate != 500 {
@@ -218,11 +235,13 @@ func TestRun_audited(t *testing.T) {
 	if err := createTables(func() error { return nil }, "hbase:zk", "LZ4", &out, log); err != nil || out.Len() == 0 {
 		t.Errorf("%v, printed %q", err, &out)
 	}
-	if err := createTables(func() error { return errors.New("no region") }, "hbase:zk", "LZ4", io.Discard, log); err == nil {
+	if err := createTables(func() error { return errors.New("no region") }, "hbase:zk", "LZ4",
+		io.Discard, log); err == nil {
 		t.Error("an error is dropped")
 	}
 	want = ` command=-create-tables arguments="-compression LZ4" user=` + u.Username + ` store=hbase:zk`
-	if got := logged.String(); strings.Count(got, want) != 4 || strings.Count(got, "outcome=done") != 1 || strings.Count(got, `outcome="no region"`) != 1 {
+	if got := logged.String(); strings.Count(got, want) != 4 || strings.Count(got, "outcome=done") != 1 ||
+		strings.Count(got, `outcome="no region"`) != 1 {
 		t.Errorf("got %s, want %s twice, with their outcomes", got, want)
 	}
 }
@@ -239,7 +258,8 @@ func TestRun_probe(t *testing.T) {
 	if err := run([]string{"-probe", "/healthz"}, nil, io.Discard, io.Discard); err != nil {
 		t.Error(err)
 	}
-	if err := run([]string{"-probe", "/readyz"}, nil, io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), "503") {
+	if err := run([]string{"-probe", "/readyz"}, nil, io.Discard, io.Discard); err == nil ||
+		!strings.Contains(err.Error(), "503") {
 		t.Errorf("error %v, want the status 503", err)
 	}
 }

@@ -33,7 +33,8 @@ func TestCloseStore(t *testing.T) {
 			var logged bytes.Buffer
 			began := time.Now()
 			closeStore(closing(takes), gateway.StoreCloseTimeout, slog.New(slog.NewTextHandler(&logged, nil)))
-			if took := time.Since(began); took > gateway.StoreCloseTimeout || !strings.Contains(logged.String(), want) || want == "" && logged.Len() > 0 {
+			if took := time.Since(began); took > gateway.StoreCloseTimeout ||
+				!strings.Contains(logged.String(), want) || want == "" && logged.Len() > 0 {
 				t.Errorf("a close of %v: returned after %v, logged %q, want %q", takes, took, &logged, want)
 			}
 			time.Sleep(takes) // simulated by synctest: a goroutine left behind would fail the bubble
@@ -55,7 +56,10 @@ func TestServe_rights(t *testing.T) {
 		return hbasefake.Fault{}
 	})
 
-	cfg, err := gatewaytest.Parse(map[string]string{"DOWNPOUR_STORE": "hbase:" + fake.Address(), "DOWNPOUR_LISTEN": "127.0.0.1:0"})
+	cfg, err := gatewaytest.Parse(map[string]string{
+		"DOWNPOUR_STORE":  "hbase:" + fake.Address(),
+		"DOWNPOUR_LISTEN": "127.0.0.1:0",
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

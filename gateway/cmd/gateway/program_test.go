@@ -36,7 +36,8 @@ func runProgram(t *testing.T, args []string, env ...string) (status int, output 
 		name, value, _ := strings.Cut(e, "=")
 		set[name] = value
 	}
-	status, output, err := e2e.Run(within(t, gatewaytest.Patience), program, e2e.ProgramOptions{Env: set, Args: args, Dir: t.TempDir()})
+	status, output, err := e2e.Run(within(t, gatewaytest.Patience),
+		program, e2e.ProgramOptions{Env: set, Args: args, Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +76,10 @@ func TestProgram_refuses(t *testing.T) {
 		t.Errorf("an unknown variable: status %d, %s", status, out)
 	}
 	status, out = runProgram(t, []string{"-print-config"}, "DOWNPOUR_QUERY_TIMEOUT=7s", "DOWNPOUR_TOKEN_FILE=/nowhere")
-	for _, line := range []string{"DOWNPOUR_LISTEN=127.0.0.1:0\n", "DOWNPOUR_QUERY_TIMEOUT=7s\n", "DOWNPOUR_STORE=pebble:data\n", "DOWNPOUR_AUTO_METRICS=true\n", "DOWNPOUR_TABLE_UID=tsdb-uid\n"} {
+	for _, line := range []string{
+		"DOWNPOUR_LISTEN=127.0.0.1:0\n", "DOWNPOUR_QUERY_TIMEOUT=7s\n", "DOWNPOUR_STORE=pebble:data\n",
+		"DOWNPOUR_AUTO_METRICS=true\n", "DOWNPOUR_TABLE_UID=tsdb-uid\n",
+	} {
 		if status != 0 || !strings.Contains(out, line) {
 			t.Errorf("-print-config: status %d, no %q in\n%s", status, line, out)
 		}
@@ -95,22 +99,43 @@ func TestProgram_secrets(t *testing.T) {
 		return path
 	}
 	conf := file("opentsdb.conf", "tsd.storage.salt.width = 0\ntsd.mode = rw\n"+
-		strings.Join([]string{"tsd.search.plugin.password", "tsd.rtpublisher.rabbitmq.password", "tsd.http.keystore.password", "tsd.core.authentication.token",
-			"hbase.sasl.jaas.config", "tsd.storage.hbase.secret", "tsd.http.cachedir", "tsd.rollups.config", "hbase.rpc.protection", "db"}, " = "+secret+"\n")+
+		strings.Join([]string{"tsd.search.plugin.password", "tsd.rtpublisher.rabbitmq.password",
+			"tsd.http.keystore.password", "tsd.core.authentication.token",
+			"hbase.sasl.jaas.config", "tsd.storage.hbase.secret", "tsd.http.cachedir", "tsd.rollups.config",
+			"hbase.rpc.protection", "db"}, " = "+secret+"\n")+
 		" = "+secret+"\n  username=\"alice\" password=\""+secret+"\";\n")
 	tokens := file("tokens", secret+" read\n")
-	jaas := file("jaas.conf", `Client { com.sun.security.auth.module.Krb5LoginModule required password "`+secret+`"; };`)
+	jaas := file("jaas.conf",
+		`Client { com.sun.security.auth.module.Krb5LoginModule required password "`+secret+`"; };`)
 	for _, c := range []struct {
 		fails bool
 		args  []string
 		env   []string
 		words string
 	}{
-		{false, []string{"-print-config"}, []string{"DOWNPOUR_OPENTSDB_CONF=" + conf}, "tsd.http.keystore.password is not honoured"},
+		{
+			false,
+			[]string{"-print-config"},
+			[]string{"DOWNPOUR_OPENTSDB_CONF=" + conf},
+			"tsd.http.keystore.password is not honoured",
+		},
 		{true, nil, []string{"DOWNPOUR_OPENTSDB_CONF=" + conf, "DOWNPOUR_TOKEN_FILE=" + tokens}, "line 1: scope"},
 		{true, nil, []string{"DOWNPOUR_STORE=hbase:127.0.0.1:1", "DOWNPOUR_HBASE_JAAS=" + jaas}, "jaas.conf"},
-		{true, nil, []string{"DOWNPOUR_STORE=hbase:127.0.0.1:1", "DOWNPOUR_HBASE_KERBEROS=password:" + secret}, "DOWNPOUR_HBASE_KERBEROS"},
-		{true, nil, []string{"DOWNPOUR_STORE=hbase:127.0.0.1:1", "DOWNPOUR_HBASE_JAAS=" + secret, "DOWNPOUR_HBASE_KERBEROS=keytab:/k:" + secret}, "DOWNPOUR_HBASE_JAAS"},
+		{
+			true,
+			nil,
+			[]string{"DOWNPOUR_STORE=hbase:127.0.0.1:1", "DOWNPOUR_HBASE_KERBEROS=password:" + secret},
+			"DOWNPOUR_HBASE_KERBEROS",
+		},
+		{
+			true,
+			nil,
+			[]string{
+				"DOWNPOUR_STORE=hbase:127.0.0.1:1", "DOWNPOUR_HBASE_JAAS=" + secret,
+				"DOWNPOUR_HBASE_KERBEROS=keytab:/k:" + secret,
+			},
+			"DOWNPOUR_HBASE_JAAS",
+		},
 		{true, nil, []string{"DOWNPOUR_PASSWORD=" + secret}, "DOWNPOUR_PASSWORD"},
 	} {
 		status, out := runProgram(t, c.args, c.env...)
@@ -120,8 +145,8 @@ func TestProgram_secrets(t *testing.T) {
 	}
 }
 
-// A gateway waits for the process that has its store, names it, and serves once that is at an end. A tool waits for such
-// a gateway and takes nothing away from it.
+// A gateway waits for the process that has its store, names it, and serves once that is at an end.
+// A tool waits for such a gateway and takes nothing away from it.
 func TestProgram_waitsForLock(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	st, err := pebble.Open(dir, pebble.Options{})
@@ -134,7 +159,11 @@ func TestProgram_waitsForLock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	env := map[string]string{"DOWNPOUR_SELF_METRICS": "0", "DOWNPOUR_STORE": "pebble:" + dir, "DOWNPOUR_LISTEN": fmt.Sprintf("127.0.0.1:%d", port)}
+	env := map[string]string{
+		"DOWNPOUR_SELF_METRICS": "0",
+		"DOWNPOUR_STORE":        "pebble:" + dir,
+		"DOWNPOUR_LISTEN":       fmt.Sprintf("127.0.0.1:%d", port),
+	}
 	url := "http://" + env["DOWNPOUR_LISTEN"]
 	started := make(chan *e2e.Program, 1)
 	go func() {
@@ -161,12 +190,20 @@ func TestProgram_waitsForLock(t *testing.T) {
 	for name, value := range env {
 		set = append(set, name+"="+value)
 	}
-	tool, err := e2e.Start(within(t, gatewaytest.Patience), e2e.Command{Name: "tool", Path: path, Args: []string{"mkmetric", "made.by.tool"}, Env: set, Dir: t.TempDir()})
+	tool, err := e2e.Start(within(t, gatewaytest.Patience), e2e.Command{
+		Name: "tool",
+		Path: path,
+		Args: []string{"mkmetric", "made.by.tool"},
+		Env:  set,
+		Dir:  t.TempDir(),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer tool.Kill()
-	gatewaytest.Eventually(t, "the tool waits", func() bool { return strings.Contains(tool.LogTail(20), "waiting for it") })
+	gatewaytest.Eventually(t, "the tool waits", func() bool {
+		return strings.Contains(tool.LogTail(20), "waiting for it")
+	})
 	if err := release(); err != nil {
 		t.Error(err)
 	}
@@ -178,7 +215,8 @@ func TestProgram_waitsForLock(t *testing.T) {
 	if status := tool.ExitCode(within(t, gatewaytest.Patience)); status != 0 {
 		t.Errorf("the tool ended with %d, want 0: %s", status, tool.LogTail(20))
 	}
-	if a, err := e2e.Get(within(t, gatewaytest.Patience), url+"/api/suggest?type=metrics"); err != nil || !strings.Contains(string(a.Body), "made.by.tool") {
+	if a, err := e2e.Get(within(t, gatewaytest.Patience), url+"/api/suggest?type=metrics"); err != nil ||
+		!strings.Contains(string(a.Body), "made.by.tool") {
 		t.Errorf("the gateway knows %s, %v, want the name that the tool made", a.Body, err)
 	}
 }
@@ -187,7 +225,11 @@ func TestProgram_waitsForLock(t *testing.T) {
 // finds them; then the gateway serves.
 func TestProgram_createTables(t *testing.T) {
 	cluster := hbasefake.For(t, hbasefake.Options{})
-	env := map[string]string{"DOWNPOUR_STORE": "hbase:" + cluster.Address(), "DOWNPOUR_AUTO_METRICS": "true", "DOWNPOUR_SELF_METRICS": "0"}
+	env := map[string]string{
+		"DOWNPOUR_STORE":        "hbase:" + cluster.Address(),
+		"DOWNPOUR_AUTO_METRICS": "true",
+		"DOWNPOUR_SELF_METRICS": "0",
+	}
 	status, out := runProgram(t, nil, "DOWNPOUR_STORE="+env["DOWNPOUR_STORE"])
 	if status == 0 || !strings.Contains(out, "-create-tables") || !strings.Contains(out, "tsdb") {
 		t.Errorf("without tables: status %d, %s", status, out)
@@ -207,7 +249,8 @@ func TestProgram_createTables(t *testing.T) {
 		t.Error("no table downpour-state, or one that nobody has named")
 	}
 	// The others are there.
-	if status, out := runProgram(t, []string{"-create-tables"}, "DOWNPOUR_STORE="+env["DOWNPOUR_STORE"], "DOWNPOUR_TABLE_STATE=elsewhere"); status != 0 || !made("elsewhere") {
+	if status, out := runProgram(t, []string{"-create-tables"}, "DOWNPOUR_STORE="+env["DOWNPOUR_STORE"],
+		"DOWNPOUR_TABLE_STATE=elsewhere"); status != 0 || !made("elsewhere") {
 		t.Errorf("-create-tables with DOWNPOUR_TABLE_STATE: status %d, %s", status, out)
 	}
 	p, err := e2e.StartGateway(within(t, gatewaytest.Patience), e2e.ProgramOptions{Env: env, Dir: t.TempDir()})
@@ -222,7 +265,8 @@ func TestProgram_createTables(t *testing.T) {
 // Points that were acknowledged are there after a restart, whether the gateway was ended by SIGTERM
 // or killed.
 func TestProgram_restart(t *testing.T) {
-	p, err := e2e.StartGateway(within(t, gatewaytest.Patience), e2e.ProgramOptions{Env: map[string]string{"DOWNPOUR_SELF_METRICS": "0"}})
+	p, err := e2e.StartGateway(within(t, gatewaytest.Patience),
+		e2e.ProgramOptions{Env: map[string]string{"DOWNPOUR_SELF_METRICS": "0"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -249,7 +293,11 @@ func TestProgram_restart(t *testing.T) {
 // is resident stays below 1.25 times DOWNPOUR_MEMORY, as the settings' page says.
 func TestProgram_manyQueries(t *testing.T) {
 	const budget, hosts = 256 << 20, 2000
-	p, err := e2e.StartGateway(within(t, gatewaytest.Patience), e2e.ProgramOptions{Env: map[string]string{"DOWNPOUR_SELF_METRICS": "0", "DOWNPOUR_MEMORY": "256MiB", "DOWNPOUR_QUERY_TIMEOUT": gatewaytest.Patience.String()}})
+	p, err := e2e.StartGateway(within(t, gatewaytest.Patience), e2e.ProgramOptions{Env: map[string]string{
+		"DOWNPOUR_SELF_METRICS":  "0",
+		"DOWNPOUR_MEMORY":        "256MiB",
+		"DOWNPOUR_QUERY_TIMEOUT": gatewaytest.Patience.String(),
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -267,7 +315,8 @@ func TestProgram_manyQueries(t *testing.T) {
 		group.Go(func() {
 			a, err := e2e.Get(within(t, gatewaytest.Patience), question)
 			if err != nil || a.Status != http.StatusOK || strings.Count(string(a.Body), `"dps":{`) != hosts {
-				t.Errorf("got %d, %d series, %.300s, %v; want 200 and %d series", a.Status, strings.Count(string(a.Body), `"dps":{`), a.Body, err, hosts)
+				t.Errorf("got %d, %d series, %.300s, %v; want 200 and %d series",
+					a.Status, strings.Count(string(a.Body), `"dps":{`), a.Body, err, hosts)
 			}
 		})
 	}

@@ -27,7 +27,10 @@ type fourTables struct {
 
 func newFourTables(t *testing.T, state string) *fourTables {
 	cluster := hbasefake.For(t, hbasefake.Options{})
-	for name, families := range map[string][]string{"tsdb": {"t"}, "tsdb-uid": {"id", "name"}, "tsdb-meta": {"name"}, "tsdb-tree": {"t"}, "pre": {"t"}, "r1h": {"t"}, "r1h-pre": {"t"}} {
+	for name, families := range map[string][]string{
+		"tsdb": {"t"}, "tsdb-uid": {"id", "name"}, "tsdb-meta": {"name"}, "tsdb-tree": {"t"}, "pre": {"t"},
+		"r1h": {"t"}, "r1h-pre": {"t"},
+	} {
 		cluster.CreateTable(name, families)
 	}
 	cluster.KeepVersions("tsdb")
@@ -37,7 +40,8 @@ func newFourTables(t *testing.T, state string) *fourTables {
 		t.Fatal(err)
 	}
 	w := &fourTables{T: t, cluster: cluster, st: st, state: state}
-	w.env = map[string]string{"DOWNPOUR_STORE": "hbase:" + cluster.Address(), "DOWNPOUR_SELF_METRICS": "0", "DOWNPOUR_RETENTION": rules,
+	w.env = map[string]string{"DOWNPOUR_STORE": "hbase:" + cluster.Address(), "DOWNPOUR_SELF_METRICS": "0",
+		"DOWNPOUR_RETENTION": rules,
 		"DOWNPOUR_ROLLUPS": `auto:{"aggregationIds":{"sum":0,"count":1},"intervals":[
 			{"table":"tsdb","preAggregationTable":"pre","interval":"1m","rowSpan":"1h","defaultInterval":true},
 			{"table":"r1h","preAggregationTable":"r1h-pre","interval":"1h","rowSpan":"1d"}]}`}
@@ -53,7 +57,8 @@ func newFourTables(t *testing.T, state string) *fourTables {
 // run runs a command of the gateway, which must succeed.
 func (w *fourTables) run(args ...string) {
 	w.Helper()
-	status, out, err := e2e.Run(within(w.T, gatewaytest.Patience), program, e2e.ProgramOptions{Env: w.env, Args: args, Dir: w.TempDir()})
+	status, out, err := e2e.Run(within(w.T, gatewaytest.Patience),
+		program, e2e.ProgramOptions{Env: w.env, Args: args, Dir: w.TempDir()})
 	if err != nil || status != 0 {
 		w.Fatalf("%q: status %d, %v, %s", args, status, err, out)
 	}
@@ -94,7 +99,11 @@ func TestProgram_stateTable(t *testing.T) {
 		"rollup/tsdb/000001": {"rollup", "2d-ago", "now", "m"},
 		"retention":          {"retention", "run"},
 	}
-	looks := [][]string{{"compact", "-dry-run", "2h-ago", "now", "m"}, {"rollup", "-dry-run", "2d-ago", "now", "m"}, {"retention", "plan"}}
+	looks := [][]string{
+		{"compact", "-dry-run", "2h-ago", "now", "m"},
+		{"rollup", "-dry-run", "2d-ago", "now", "m"},
+		{"retention", "plan"},
+	}
 	for lease, args := range hands {
 		w := newFourTables(t, map[bool]string{true: "downpour-state", false: "elsewhere"}[lease == "retention"])
 		for _, look := range looks {
@@ -110,7 +119,11 @@ func TestProgram_stateTable(t *testing.T) {
 
 	background := map[string]func(w *fourTables) (*e2e.Program, error){
 		"compact/tsdb/": func(w *fourTables) (*e2e.Program, error) {
-			env := map[string]string{"DOWNPOUR_STORE": w.env["DOWNPOUR_STORE"], "DOWNPOUR_TABLE_STATE": w.state, "DOWNPOUR_COMPACT": "20"}
+			env := map[string]string{
+				"DOWNPOUR_STORE":       w.env["DOWNPOUR_STORE"],
+				"DOWNPOUR_TABLE_STATE": w.state,
+				"DOWNPOUR_COMPACT":     "20",
+			}
 			return e2e.StartPushdown(within(t, gatewaytest.Patience), e2e.ProgramOptions{Env: env, Dir: t.TempDir()})
 		},
 		"rollups": func(w *fourTables) (*e2e.Program, error) {

@@ -21,17 +21,22 @@ func small(a, b string) (Files, error) {
 }
 
 func TestBuild(t *testing.T) {
-	files, err := small("# One & all\n\nSee [b](docs/b.md#two-words), [x](docs/x.go), <http://host/>.\n\n![A page](gateway/web/docs/page.png)\n\n## `code` here\n\ntext\n",
+	files, err := small("# One & all\n\nSee [b](docs/b.md#two-words), [x](docs/x.go), <http://host/>.\n\n"+
+		"![A page](gateway/web/docs/page.png)\n\n## `code` here\n\ntext\n",
 		"# B\n\n## Two words\n\n| a | |\n|---|---|\n| 1 | <2 |\n\n    code < 1\n\n[back](../a.md)\n\n## Two words\n")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, wants := range map[string][]string{
-		"first.html": {"<title>One &amp; all · Downpour</title>", `<a href="/docs/second#two-words">b</a>`, `x <span class="source">(in the source: <code>docs/x.go</code>)</span>`,
-			`<a href="http://host/">`, `<img src="/docs/page.png" alt="A page">`, `<h2 id="code-here">`, `<a href="#code-here">code here</a>`, `aria-current="page">One &amp; all</a>`},
-		"second.html": {`<th scope="col">a</th>`, "<td></td>", "<td>&lt;2</td>", `<pre tabindex="0"><code>code &lt; 1`, `<a href="/docs/first">back</a>`, `<h2 id="two-words-1">`},
-		"index.html":  {`<dt><a href="/docs/first">One &amp; all</a></dt>`, "<dd>the second</dd>"},
-		"search.json": {`{"a":"/docs/first","p":"One \u0026 all","t":"See b, x, http://host/. A page"}`, `{"a":"/docs/first#code-here","p":"One \u0026 all","h":"code here","t":"text"}`,
+		"first.html": {"<title>One &amp; all · Downpour</title>", `<a href="/docs/second#two-words">b</a>`,
+			`x <span class="source">(in the source: <code>docs/x.go</code>)</span>`, `<a href="http://host/">`,
+			`<img src="/docs/page.png" alt="A page">`, `<h2 id="code-here">`, `<a href="#code-here">code here</a>`,
+			`aria-current="page">One &amp; all</a>`},
+		"second.html": {`<th scope="col">a</th>`, "<td></td>", "<td>&lt;2</td>",
+			`<pre tabindex="0"><code>code &lt; 1`, `<a href="/docs/first">back</a>`, `<h2 id="two-words-1">`},
+		"index.html": {`<dt><a href="/docs/first">One &amp; all</a></dt>`, "<dd>the second</dd>"},
+		"search.json": {`{"a":"/docs/first","p":"One \u0026 all","t":"See b, x, http://host/. A page"}`,
+			`{"a":"/docs/first#code-here","p":"One \u0026 all","h":"code here","t":"text"}`,
 			`{"a":"/docs/second#two-words","p":"B","h":"Two words","t":"a 1 \u003c2 code \u003c 1 back"}`},
 	} {
 		for _, want := range wants {
@@ -49,7 +54,8 @@ func TestBuild(t *testing.T) {
 func TestBuild_faults(t *testing.T) {
 	f := func(a, want string) {
 		t.Helper()
-		if _, err := small(a, "# B\n\n## Here\n"); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "a.md") {
+		if _, err := small(a, "# B\n\n## Here\n"); err == nil || !strings.Contains(err.Error(), want) ||
+			!strings.Contains(err.Error(), "a.md") {
 			t.Errorf("%q: got %v, want %q", a, err, want)
 		}
 	}
@@ -64,11 +70,13 @@ func TestBuild_faults(t *testing.T) {
 	if _, err := small("# A\n\n<!-- a comment -->\n\n[x](docs/b.md#here)\n", "# B\n\n## Here\n"); err != nil {
 		t.Error(err)
 	}
-	if _, err := build(fstest.MapFS{}, []Topic{{"T", "", []Page{{"a", "a.md", ""}}}}); err == nil || !strings.Contains(err.Error(), "a.md") {
+	if _, err := build(fstest.MapFS{}, []Topic{{"T", "", []Page{{"a", "a.md", ""}}}}); err == nil ||
+		!strings.Contains(err.Error(), "a.md") {
 		t.Errorf("a page that is not there: got %v", err)
 	}
 	double := fstest.MapFS{"a.md": {Data: []byte("# A\n")}}
-	if _, err := build(double, []Topic{{"T", "", []Page{{"a", "a.md", ""}, {"a", "a.md", ""}}}}); err == nil || !strings.Contains(err.Error(), "twice") {
+	if _, err := build(double, []Topic{{"T", "", []Page{{"a", "a.md", ""}, {"a", "a.md", ""}}}}); err == nil ||
+		!strings.Contains(err.Error(), "twice") {
 		t.Errorf("two pages of one address: got %v", err)
 	}
 }
@@ -92,7 +100,8 @@ func TestHeadingID(t *testing.T) {
 func TestReference_faults(t *testing.T) {
 	f := func(schema, about, want string) {
 		t.Helper()
-		doc := `{"info":{"title":"T"},"tags":[{"name":"x","description":"` + about + `"}],"paths":{},"components":{"schemas":{"S":` + schema + `}}}`
+		doc := `{"info":{"title":"T"},"tags":[{"name":"x","description":"` + about +
+			`"}],"paths":{},"components":{"schemas":{"S":` + schema + `}}}`
 		tree := fstest.MapFS{"api.json": {Data: []byte(doc)}}
 		_, err := build(tree, []Topic{{"T", "", []Page{{"api", "api.json", ""}}}})
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {

@@ -42,7 +42,8 @@ func TestTopics_allPages(t *testing.T) {
 			return err
 		}
 		hidden := len(name) > 1 && strings.HasPrefix(d.Name(), ".")
-		if d.IsDir() && (hidden || slices.Contains([]string{"node_modules", "build", "bin", "data", "testdata", "__pycache__"}, d.Name())) {
+		if d.IsDir() && (hidden ||
+			slices.Contains([]string{"node_modules", "build", "bin", "data", "testdata", "__pycache__"}, d.Name())) {
 			return fs.SkipDir
 		}
 		if path.Ext(name) == ".md" && !listed[name] {

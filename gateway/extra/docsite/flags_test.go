@@ -25,7 +25,9 @@ var (
 	codeLine = regexp.MustCompile("`[^`\n]+`|(?m)^(?:    |\t).*$")
 	fence    = regexp.MustCompile("(?s)```.*?```")
 	// ours is one of our programs, by its name or by its folder, and what follows it.
-	ours     = regexp.MustCompile(`(?:^|[\s;|&(])(?:\./)?(?:[a-z/]+/)?(gateway|pushdown|bench|mutants)((?: [^|;&#<>\n]*)?)`)
+	ours = regexp.MustCompile(
+		`(?:^|[\s;|&(])(?:\./)?(?:[a-z/]+/)?(gateway|pushdown|bench|mutants)((?: [^|;&#<>\n]*)?)`,
+	)
 	flagWord = regexp.MustCompile(`(?:^|[\s\[|])--?([a-z][a-z0-9-]*)`)
 	lone     = regexp.MustCompile("^`--?([a-z][a-z0-9-]+)(?:[ =][^`]*)?`$")
 )
@@ -55,7 +57,9 @@ func TestPages_variables(t *testing.T) {
 		for _, at := range variable.FindAllStringIndex(text, -1) {
 			name := text[at[0]:at[1]]
 			beginning := strings.HasPrefix(text[at[1]:], "*")
-			ok := slices.ContainsFunc(known, func(k string) bool { return k == name || beginning && strings.HasPrefix(k, name) })
+			ok := slices.ContainsFunc(known, func(k string) bool {
+				return k == name || beginning && strings.HasPrefix(k, name)
+			})
 			if !ok {
 				t.Errorf("%s names %s, which no program knows", page, name)
 			}
@@ -91,7 +95,9 @@ func TestPages_flags(t *testing.T) {
 				for _, f := range flagWord.FindAllStringSubmatch(rest, -1) {
 					checked++
 					if !allowed[f[1]] && !foreign[f[1]] {
-						t.Errorf("%s: %s has no flag -%s: %s", page, strings.Join(append([]string{program}, words[:min(1, len(words))]...), " "), f[1], strings.TrimSpace(bare))
+						t.Errorf("%s: %s has no flag -%s: %s",
+							page, strings.Join(append([]string{program}, words[:min(1, len(words))]...), " "),
+							f[1], strings.TrimSpace(bare))
 					}
 				}
 			}
@@ -123,7 +129,9 @@ func known(name string, sets ...map[string]map[string]bool) bool {
 // foreign are flags that all programs have, those of go test, and one of OpenTSDB's fsck that a table names.
 var foreign = func() map[string]bool {
 	all := map[string]bool{}
-	for name := range strings.FieldsSeq("h help args bench benchtime benchmem count fuzz fuzztime parallel race run tags timeout update sync") {
+	for name := range strings.FieldsSeq(
+		"h help args bench benchtime benchmem count fuzz fuzztime parallel race run tags timeout update sync",
+	) {
 		all[name] = true
 	}
 	return all
@@ -133,13 +141,15 @@ var foreign = func() map[string]bool {
 func programFlags(t *testing.T) map[string]map[string]bool {
 	t.Helper()
 	all := map[string]map[string]bool{"tests": {}}
-	folders := map[string]string{"gateway/cmd/gateway": "gateway", "pushdown/cmd/pushdown": "pushdown", "bench/cmd/bench": "bench", "integration/mutants": "mutants",
+	folders := map[string]string{"gateway/cmd/gateway": "gateway", "pushdown/cmd/pushdown": "pushdown",
+		"bench/cmd/bench": "bench", "integration/mutants": "mutants",
 		"integration/e2e/e2etest": "tests"}
 	err := fs.WalkDir(os.DirFS(root), ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		if d.IsDir() && (len(name) > 1 && strings.HasPrefix(d.Name(), ".") || slices.Contains([]string{"node_modules", "build", "testdata"}, d.Name())) {
+		if d.IsDir() && (len(name) > 1 && strings.HasPrefix(d.Name(), ".") ||
+			slices.Contains([]string{"node_modules", "build", "testdata"}, d.Name())) {
 			return fs.SkipDir
 		}
 		if path.Ext(name) != ".go" {
@@ -183,7 +193,8 @@ func definedFlags(t *testing.T, file string) (names []string) {
 			return true
 		}
 		kind, place := strings.CutSuffix(f.Sel.Name, "Var")
-		if !slices.Contains([]string{"Bool", "String", "Int", "Int64", "Uint", "Uint64", "Float64", "Duration", "Func", ""}, kind) {
+		kinds := []string{"Bool", "String", "Int", "Int64", "Uint", "Uint64", "Float64", "Duration", "Func", ""}
+		if !slices.Contains(kinds, kind) {
 			return true
 		}
 		i := 0

@@ -152,8 +152,13 @@ func TestDocs_files(t *testing.T) {
 			t.Errorf("%s is not on the first page", name)
 		}
 	}
-	for at, kind := range map[string]string{"/docs/search.json": "application/json", "/docs/openapi.json": "application/json", "/docs/page.png": "image/png"} {
-		if w := get(t, "GET", at); w.Code != 200 || w.Header().Get("Content-Type") != kind || w.Header().Get("Content-Security-Policy") == "" {
+	for at, kind := range map[string]string{
+		"/docs/search.json":  "application/json",
+		"/docs/openapi.json": "application/json",
+		"/docs/page.png":     "image/png",
+	} {
+		w := get(t, "GET", at)
+		if w.Code != 200 || w.Header().Get("Content-Type") != kind || w.Header().Get("Content-Security-Policy") == "" {
 			t.Errorf("%s: %d %v", at, w.Code, w.Header())
 		}
 	}

@@ -50,7 +50,9 @@ func TestParse(t *testing.T) {
 	f("yrange=[-5:5.5]", func(o *Options) { o.Left.Range = Range{From: -5, To: 5.5, Fixed: true, FixedToo: true} })
 	f(`yrange=["0":"5"]`, func(o *Options) { o.Left.Range = Range{To: 5, Fixed: true, FixedToo: true} })
 	f("y2range=[10:0]", func(o *Options) { o.Right.Range = Range{From: 10, Fixed: true, FixedToo: true} })
-	f("y2range=[1e-3:1.5e3]", func(o *Options) { o.Right.Range = Range{From: 1e-3, To: 1500, Fixed: true, FixedToo: true} })
+	f("y2range=[1e-3:1.5e3]", func(o *Options) {
+		o.Right.Range = Range{From: 1e-3, To: 1500, Fixed: true, FixedToo: true}
+	})
 	f("ylabel=load&y2label=a+b", func(o *Options) { o.Left.Label, o.Right.Label = "load", "a b" })
 	f("title=%22%3Bx%0A", func(o *Options) { o.Title = `";x` })
 	f("title=50%25+of+a%2Bb", func(o *Options) { o.Title = "50% of a+b" })
@@ -134,7 +136,8 @@ func TestParse_refused(t *testing.T) {
 	f("xformat=%25.2f", 400, `'xformat' was invalid. Must satisfy the pattern (%[a-zA-Z])+[:\/]?\s?`)
 	f("bgcolor=transparent", 400, "'bgcolor' was invalid. Must be a hex value e.g. 'xFFFFFF'")
 	f("fgcolor=xFFFFFF%3B", 400, "'fgcolor' was invalid. Must be a hex value e.g. 'xFFFFFF'")
-	f("smooth=nope", 400, "'smooth' was invalid. Must satisfy the pattern unique|frequency|fnormal|cumulative|cnormal|bins|csplines|acsplines|mcsplines|bezier|sbezier|unwrap|zsort")
+	f("smooth=nope", 400, "'smooth' was invalid. Must satisfy the pattern unique|frequency|fnormal|cumulative|"+
+		"cnormal|bins|csplines|acsplines|mcsplines|bezier|sbezier|unwrap|zsort")
 	f("style=lines", 400, "'style' was invalid. Must satisfy the pattern (linespoint|points|circles|dots)")
 	f("style=x&wxh=x&yrange=x", 400, pattern)
 	f("style=x&title=&ylabel=!", 400, `'ylabel' was invalid. Must satisfy the pattern [a-zA-z0-9 \-_]`)

@@ -20,7 +20,9 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func fixed(context.Context) ([]Point, error) {
-	return []Point{{Metric: "df.bytes used", Value: encoding.IntValue(7), Tags: map[string]string{"mount": "/mnt/a b"}}}, nil
+	return []Point{
+		{Metric: "df.bytes used", Value: encoding.IntValue(7), Tags: map[string]string{"mount": "/mnt/a b"}},
+	}, nil
 }
 
 func TestFirstSampleInTheNextSecondThenEveryInterval(t *testing.T) {
@@ -58,15 +60,18 @@ func TestTroubleIsLoggedOnce(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		c.Run(ctx)
-		if lines := strings.Count(log.String(), "\n"); lines != 2 || !strings.Contains(log.String(), "store is away") || !strings.Contains(log.String(), "works again") {
-			t.Errorf("38 failures in a row are logged as\n%s\nwant one line for the first and one for the end", log.String())
+		if lines := strings.Count(log.String(), "\n"); lines != 2 || !strings.Contains(log.String(), "store is away") ||
+			!strings.Contains(log.String(), "works again") {
+			t.Errorf("38 failures in a row are logged as\n%s\nwant one line for the first and one for the end",
+				log.String())
 		}
 	})
 }
 
 func TestSanitize(t *testing.T) {
 	for in, want := range map[string]string{
-		"proc.stat.cpu": "proc.stat.cpu", "/var/lib": "/var/lib", "a b:c": "a_b_c", "": "_", "größe": "größe", "\xff": "_", "x=1": "x_1", "\U0001D49C": "_",
+		"proc.stat.cpu": "proc.stat.cpu", "/var/lib": "/var/lib", "a b:c": "a_b_c", "": "_", "größe": "größe",
+		"\xff": "_", "x=1": "x_1", "\U0001D49C": "_",
 	} {
 		got := Sanitize(in)
 		if got != want {
@@ -106,7 +111,8 @@ func TestReadHost(t *testing.T) {
 		}
 	}
 	for _, m := range []string{"proc.stat.cpu", "proc.loadavg.1min", "proc.loadavg.5min", "proc.loadavg.15min",
-		"proc.meminfo.memtotal", "proc.meminfo.memfree", "df.bytes.total", "df.bytes.used", "df.bytes.free", "proc.net.bytes"} {
+		"proc.meminfo.memtotal", "proc.meminfo.memfree", "df.bytes.total", "df.bytes.used",
+		"df.bytes.free", "proc.net.bytes"} {
 		if !seen[m] {
 			t.Errorf("%s is missing", m)
 		}
@@ -129,7 +135,8 @@ func TestFirstSamplesComeOften(t *testing.T) {
 			step := times[i] - times[i-1]
 			before := slices.Sorted(slices.Values(steps))
 			if i > 3 && 2*step >= 5*before[len(before)/2] {
-				t.Errorf("sample %d comes %d s after the one before it, the median is %d s", i, step, before[len(before)/2])
+				t.Errorf("sample %d comes %d s after the one before it, the median is %d s",
+					i, step, before[len(before)/2])
 			}
 			steps = append(steps, step)
 		}
@@ -148,13 +155,18 @@ func TestSlowSampleIsNotMadeUpFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now().Unix()
 		var times []int64
-		c := Collector{Interval: 2 * time.Second, Host: "h", Read: fixed, Put: func(_ context.Context, p []Point) error {
-			times = append(times, p[0].Time-began)
-			if len(times) == 2 {
-				time.Sleep(7500 * time.Millisecond) // simulated by synctest: the sample takes so long
-			}
-			return nil
-		}}
+		c := Collector{
+			Interval: 2 * time.Second,
+			Host:     "h",
+			Read:     fixed,
+			Put: func(_ context.Context, p []Point) error {
+				times = append(times, p[0].Time-began)
+				if len(times) == 2 {
+					time.Sleep(7500 * time.Millisecond) // simulated by synctest: the sample takes so long
+				}
+				return nil
+			},
+		}
 		ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
 		defer cancel()
 		c.Run(ctx)
@@ -165,12 +177,18 @@ func TestSlowSampleIsNotMadeUpFor(t *testing.T) {
 }
 
 func TestDisks(t *testing.T) {
-	for name, want := range map[string]string{"sda": "", "sda1": "sda", "nvme0n1p2": "nvme0n1", "nvme0n1": "nvme0n", "mmcblk0p1": "mmcblk0", "p1": "p", "": ""} {
+	for name, want := range map[string]string{
+		"sda": "", "sda1": "sda", "nvme0n1p2": "nvme0n1", "nvme0n1": "nvme0n", "mmcblk0p1": "mmcblk0",
+		"p1": "p", "": "",
+	} {
 		if got := wholeOf(name); got != want {
 			t.Errorf("wholeOf(%q) = %q, want %q", name, got, want)
 		}
 	}
-	for name, want := range map[string]bool{"sda": false, "vda": false, "nvme0n1": false, "loop7": true, "dm-0": true, "md127": true, "zram0": true} {
+	for name, want := range map[string]bool{
+		"sda": false, "vda": false, "nvme0n1": false, "loop7": true, "dm-0": true, "md127": true,
+		"zram0": true,
+	} {
 		if virtual(name) != want {
 			t.Errorf("virtual(%q) = %t", name, !want)
 		}

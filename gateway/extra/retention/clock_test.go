@@ -8,8 +8,9 @@ import (
 	"downpour/gateway/extra/retention"
 )
 
-// A clock that is ahead, by less than what would make most of a table past, deletes nothing: no point has its
-// times. Only what this host puts of itself may have them, by the same clock, and only once that is a day old it counts.
+// A clock that is ahead, by less than what would make most of a table past, deletes nothing: no
+// point has its times. Only what this host puts of itself may have them, by the same clock, and
+// only once that is a day old it counts.
 //
 //fault:retention-by-a-clock-ahead !ok => !ok && false
 func TestRun_clockAhead(t *testing.T) {
@@ -31,7 +32,8 @@ func TestRun_clockAhead(t *testing.T) {
 			all++
 			var refused *retention.RefusedError
 			_, err := w.job.Run(t.Context(), 0, 0)
-			if !errors.As(err, &refused) || !strings.Contains(err.Error(), "the clock, ") || len(w.keys("tsdb")) != all {
+			if !errors.As(err, &refused) || !strings.Contains(err.Error(), "the clock, ") ||
+				len(w.keys("tsdb")) != all {
 				t.Errorf("%d days ahead: %v, %d of %d rows stay", ahead, err, len(w.keys("tsdb")), all)
 			}
 			if _, plan, err := w.job.Plan(t.Context()); plan == nil || err != nil {

@@ -89,17 +89,23 @@ func TestRun_tables(t *testing.T) {
 				failing, other := w.job.Tables[at].Name, w.job.Tables[1-at].Name
 				st.set(of(call, failing, broken))
 				report, err := w.job.Run(t.Context(), 0, 0)
-				if !errors.Is(err, broken) || !strings.Contains(err.Error(), "table "+failing+": ") || strings.Contains(err.Error(), "table "+other+": ") {
+				if !errors.Is(err, broken) || !strings.Contains(err.Error(), "table "+failing+": ") ||
+					strings.Contains(err.Error(), "table "+other+": ") {
 					t.Errorf("%s of %s: %v", call, failing, err)
 				}
-				if report.Deleted != 1 || report.Tables[1-at].Deleted != 1 || len(w.keys(other)) != 2 || len(w.keys(failing)) != 3 {
-					t.Errorf("%s of %s: %+v, %d and %d rows", call, failing, report, len(w.keys(other)), len(w.keys(failing)))
+				if report.Deleted != 1 || report.Tables[1-at].Deleted != 1 || len(w.keys(other)) != 2 ||
+					len(w.keys(failing)) != 3 {
+					t.Errorf("%s of %s: %+v, %d and %d rows",
+						call, failing, report, len(w.keys(other)), len(w.keys(failing)))
 				}
 				if _, _, err := w.job.Plan(t.Context()); call == "scan" && !errors.Is(err, broken) {
 					t.Errorf("the plan does not say that it is a part: %v", err)
 				}
 
-				for what, err := range map[string]error{"denied": fmt.Errorf("%w, says the test", store.ErrDenied), "ended": nil} {
+				for what, err := range map[string]error{
+					"denied": fmt.Errorf("%w, says the test", store.ErrDenied),
+					"ended":  nil,
+				} {
 					w.put(other, 0, 0, 1)
 					ctx, cancel := context.WithCancel(t.Context())
 					st.set(func(c, of string) error {
@@ -144,7 +150,8 @@ func TestRun_tablesGuard(t *testing.T) {
 		w.put("tsdb", 0, (now-6*86_400)/hour*hour, 7)
 		st.set(of("scan", rollupTable, errors.New("no region")))
 		var refused *retention.RefusedError
-		if report, err := w.job.Run(t.Context(), 0, 0); !errors.As(err, &refused) || report.Deleted != 0 || len(w.keys("tsdb")) != 5 {
+		report, err := w.job.Run(t.Context(), 0, 0)
+		if !errors.As(err, &refused) || report.Deleted != 0 || len(w.keys("tsdb")) != 5 {
 			t.Errorf("%+v, %v", report, err)
 		}
 	})
@@ -166,7 +173,8 @@ func TestWorker_tables(t *testing.T) {
 		defer stop()
 		pass(50*time.Hour + time.Minute)
 		if n, said := len(w.keys("tsdb")), log.Take(); n != 6 || strings.Count(said, "no region") != 51 {
-			t.Errorf("%d rows of the other table stay, want 6, and the log has %d lines, want 51 times the cause: %.1000s", n, strings.Count(said, "\n"), said)
+			t.Errorf("%d rows of the other table stay, want 6, and the log has %d lines, "+
+				"want 51 times the cause: %.1000s", n, strings.Count(said, "\n"), said)
 		}
 		st.mu.Lock()
 		scans := st.scans

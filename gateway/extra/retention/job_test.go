@@ -112,7 +112,8 @@ func TestRun_disturbed(t *testing.T) {
 	cut := errors.New("killed")
 	var calls int
 	w.job.Store = &disturbed{w.store, func() error {
-		key := w.schema.AppendRangeKey(nil, w.rng.IntN(w.schema.Buckets()), metric(w.rng.IntN(4)), uint32(now-w.rng.Int64N(12*86_400)))
+		key := w.schema.AppendRangeKey(nil, w.rng.IntN(w.schema.Buckets()), metric(w.rng.IntN(4)),
+			uint32(now-w.rng.Int64N(12*86_400)))
 		w.fake.SplitRegion("tsdb", key)
 		w.fake.MoveRegion("tsdb", key)
 		if calls++; calls%2 == 0 {
@@ -160,7 +161,9 @@ func TestRun_guard(t *testing.T) {
 		all = w.keys("tsdb")
 		var refused *retention.RefusedError
 		_, err := w.job.Run(t.Context(), 0, 0)
-		if !errors.As(err, &refused) || refused.Rows != 7 || !strings.Contains(err.Error(), "of table tsdb 7 rows are past and only 6 are not") || !strings.Contains(err.Error(), "gateway retention run -yes-delete 7") {
+		if !errors.As(err, &refused) || refused.Rows != 7 ||
+			!strings.Contains(err.Error(), "of table tsdb 7 rows are past and only 6 are not") ||
+			!strings.Contains(err.Error(), "gateway retention run -yes-delete 7") {
 			t.Errorf("seven of thirteen rows: %v", err)
 		}
 		unchanged()
@@ -247,8 +250,14 @@ func TestRun_manyImpossible(t *testing.T) {
 	w.put("tsdb", 0, int64(base), 1)
 	var all []store.Mutation
 	for i := range 10_001 {
-		key := w.schema.AppendRowKey(nil, metric(0), uint32(base), []byte{0, 0, 1, byte(i >> 8), byte(i)}) // half a pair of tags
-		all = append(all, store.Mutation{Row: key, Family: encoding.FamilyData, Qualifier: []byte{0, 0}, Value: []byte{1}})
+		// Half a pair of tags.
+		key := w.schema.AppendRowKey(nil, metric(0), uint32(base), []byte{0, 0, 1, byte(i >> 8), byte(i)})
+		all = append(all, store.Mutation{
+			Row:       key,
+			Family:    encoding.FamilyData,
+			Qualifier: []byte{0, 0},
+			Value:     []byte{1},
+		})
 	}
 	if err := w.store.Apply(t.Context(), "tsdb", all); err != nil {
 		t.Fatal(err)
@@ -362,7 +371,10 @@ func TestRun_reading(t *testing.T) {
 func faultsOf(method string) func(hbasefake.Call) hbasefake.Fault {
 	return func(c hbasefake.Call) hbasefake.Fault {
 		if c.Method == method && c.N%3 == 1 {
-			return hbasefake.Fault{Kind: hbasefake.Refuse, Exception: "org.apache.hadoop.hbase.NotServingRegionException"}
+			return hbasefake.Fault{
+				Kind:      hbasefake.Refuse,
+				Exception: "org.apache.hadoop.hbase.NotServingRegionException",
+			}
 		}
 		return hbasefake.Fault{}
 	}

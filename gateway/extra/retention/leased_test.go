@@ -65,7 +65,9 @@ func (m *dying) Get(ctx context.Context, table, family string, keys [][]byte) ([
 	return m.Store.Get(ctx, table, family, keys)
 }
 
-func (m *dying) CompareAndPut(ctx context.Context, table string, cell store.CellKey, expected, value []byte) (bool, error) {
+func (m *dying) CompareAndPut(
+	ctx context.Context, table string, cell store.CellKey, expected, value []byte,
+) (bool, error) {
 	if err := m.pass(ctx); err != nil {
 		return false, err
 	}
@@ -161,7 +163,11 @@ func TestWorker_leased(t *testing.T) {
 			m := &dying{Store: w.store}
 			job := *w.job
 			job.Store = m
-			worker := &retention.Worker{Job: &job, Turns: &turns{retention.NewLeased(m, "state", "tsdb"), o, m}, Log: slog.New(slog.DiscardHandler)}
+			worker := &retention.Worker{
+				Job:   &job,
+				Turns: &turns{retention.NewLeased(m, "state", "tsdb"), o, m},
+				Log:   slog.New(slog.DiscardHandler),
+			}
 			all.Go(func() { worker.Run(ctx) })
 			return m
 		}
@@ -171,7 +177,8 @@ func TestWorker_leased(t *testing.T) {
 		time.Sleep(time.Minute)
 		before, _ := first.done()
 		if n, _ := second.done(); before == 0 || before == past || n != 0 {
-			t.Errorf("after a minute the first has deleted %d rows and the second %d, want some of %d, and none", before, n, past)
+			t.Errorf("after a minute the first has deleted %d rows and the second %d, want some of %d, and none",
+				before, n, past)
 		}
 
 		first.kill()
@@ -179,14 +186,16 @@ func TestWorker_leased(t *testing.T) {
 		time.Sleep(time.Minute + 10*time.Second)
 		n, at := second.done()
 		if after := at.Sub(death); n == 0 || after < 30*time.Second || after > time.Minute {
-			t.Errorf("the second has deleted %d rows, the first of them %v after the death of the other one, want some within a minute, and not while that has its turn", n, after)
+			t.Errorf("the second has deleted %d rows, the first of them %v after the death of the other one, "+
+				"want some within a minute, and not while that has its turn", n, after)
 		}
 		time.Sleep(10 * time.Minute)
 		cancel()
 		all.Wait()
 		n, _ = second.done()
 		if killed, _ := first.done(); killed != before || before+n != past {
-			t.Errorf("%d rows were deleted before the death, %d after it by the dead one and %d by the other one, want each of %d once", before, killed-before, n, past)
+			t.Errorf("%d rows were deleted before the death, %d after it by the dead one and %d by the other "+
+				"one, want each of %d once", before, killed-before, n, past)
 		}
 		if d := cmp.Diff(want, w.keys("tsdb")); d != "" {
 			t.Errorf("the rows that stay (-want +got)\n%s", d)

@@ -30,10 +30,20 @@ func (w *world) describe(tsuid []byte, text string, counter int64) {
 	w.Helper()
 	var all []store.Mutation
 	if text != "" {
-		all = append(all, store.Mutation{Row: tsuid, Family: encoding.FamilyName, Qualifier: []byte(encoding.TSMetaQualifier), Value: []byte(text)})
+		all = append(all, store.Mutation{
+			Row:       tsuid,
+			Family:    encoding.FamilyName,
+			Qualifier: []byte(encoding.TSMetaQualifier),
+			Value:     []byte(text),
+		})
 	}
 	if counter != 0 {
-		all = append(all, store.Mutation{Row: tsuid, Family: encoding.FamilyName, Qualifier: []byte(encoding.MetaCounterQualifier), Value: encoding.AppendCounter(nil, counter)})
+		all = append(all, store.Mutation{
+			Row:       tsuid,
+			Family:    encoding.FamilyName,
+			Qualifier: []byte(encoding.MetaCounterQualifier),
+			Value:     encoding.AppendCounter(nil, counter),
+		})
 	}
 	if err := w.store.Apply(w.Context(), metaTable, all); err != nil {
 		w.Fatal(err)
@@ -42,7 +52,8 @@ func (w *world) describe(tsuid []byte, text string, counter int64) {
 
 // plainTSMeta is the TSMeta that puts make.
 func plainTSMeta(tsuid []byte) string {
-	return fmt.Sprintf(`{"tsuid":"%s","displayName":"","description":"","notes":"","created":1,"custom":null,"units":"","dataType":"","retention":0,"max":"NaN","min":"NaN"}`, encoding.UID(tsuid))
+	return fmt.Sprintf(`{"tsuid":"%s","displayName":"","description":"","notes":"","created":1,"custom":null,`+
+		`"units":"","dataType":"","retention":0,"max":"NaN","min":"NaN"}`, encoding.UID(tsuid))
 }
 
 // described returns the cells of the meta table, by row: T for a TSMeta and the value of the counter.
@@ -140,7 +151,9 @@ type between struct {
 func (*between) Features() store.Features { return store.Features{} }
 
 // Replace implements store.Cells.
-func (b *between) Replace(ctx context.Context, table, family string, changes []store.Replacement) ([]store.Outcome, error) {
+func (b *between) Replace(
+	ctx context.Context, table, family string, changes []store.Replacement,
+) ([]store.Outcome, error) {
 	if b.before != nil {
 		b.before()
 	}
@@ -155,7 +168,11 @@ func (b *between) Replace(ctx context.Context, table, family string, changes []s
 // the next point makes it.
 func TestMeta_points(t *testing.T) {
 	increment := func(w *world, n int64) {
-		cell := store.CellKey{Row: tsuid(0, 1), Family: encoding.FamilyName, Qualifier: []byte(encoding.MetaCounterQualifier)}
+		cell := store.CellKey{
+			Row:       tsuid(0, 1),
+			Family:    encoding.FamilyName,
+			Qualifier: []byte(encoding.MetaCounterQualifier),
+		}
 		if _, err := w.store.Increment(w.Context(), metaTable, cell, n); err != nil {
 			w.Fatal(err)
 		}
@@ -200,12 +217,19 @@ func TestMeta_points(t *testing.T) {
 // deleted a series has it again with its next points, where it is not known any more at the latest
 // after an hour.
 func TestMeta_tracked(t *testing.T) {
-	for _, flags := range []meta.Flags{{Tracking: true}, {Tracking: true, RealtimeTS: true}, {Tracking: true, RealtimeTS: true, Incrementing: true}} {
+	for _, flags := range []meta.Flags{
+		{Tracking: true},
+		{Tracking: true, RealtimeTS: true},
+		{Tracking: true, RealtimeTS: true, Incrementing: true},
+	} {
 		t.Run(fmt.Sprintf("%+v", flags), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := embedded(t, rand.New(rand.NewPCG(1, 1)))
 				w.job.Rules = parse(t, ". 2d")
-				tracker := meta.NewTracker(meta.TrackerConfig{Flags: flags, Config: meta.Config{Store: w.store, UIDTable: "tsdb-uid", MetaTable: metaTable, Schema: w.schema}})
+				tracker := meta.NewTracker(meta.TrackerConfig{
+					Flags:  flags,
+					Config: meta.Config{Store: w.store, UIDTable: "tsdb-uid", MetaTable: metaTable, Schema: w.schema},
+				})
 				put := func(base int64) {
 					w.put("tsdb", 0, base, 1)
 					for key := range w.rows["tsdb"] {
@@ -224,7 +248,8 @@ func TestMeta_tracked(t *testing.T) {
 				if _, err := w.job.Run(t.Context(), 0, 100); err != nil {
 					t.Fatal(err)
 				}
-				if report, err := (&retention.Meta{Job: w.job, Table: metaTable}).Run(t.Context()); err != nil || len(w.described()) != 0 {
+				if report, err := (&retention.Meta{Job: w.job, Table: metaTable}).Run(t.Context()); err != nil ||
+					len(w.described()) != 0 {
 					t.Fatalf("%v, %v: %v", report, err, w.described())
 				}
 
@@ -258,11 +283,20 @@ func TestMeta_drawn(t *testing.T) {
 				w := stores[name](t, rng)
 				w.job.Rules = parse(t, ". 2d")
 				flags := meta.Flags{Tracking: true, RealtimeTS: true, Incrementing: true}
-				tracker := meta.NewTracker(meta.TrackerConfig{Flags: flags, Every: time.Millisecond, Config: meta.Config{Store: w.store, UIDTable: "tsdb-uid", MetaTable: metaTable, Schema: w.schema}})
+				tracker := meta.NewTracker(meta.TrackerConfig{
+					Flags:  flags,
+					Every:  time.Millisecond,
+					Config: meta.Config{Store: w.store, UIDTable: "tsdb-uid", MetaTable: metaTable, Schema: w.schema},
+				})
 				put := func(series int) {
 					base := int64(now / hour * hour)
 					key := w.schema.AppendRowKey(nil, metric(0), uint32(base), []byte{0, 0, 1, 0, 0, byte(series)})
-					m := store.Mutation{Row: key, Family: encoding.FamilyData, Qualifier: []byte{0, 0}, Value: []byte{1}}
+					m := store.Mutation{
+						Row:       key,
+						Family:    encoding.FamilyData,
+						Qualifier: []byte{0, 0},
+						Value:     []byte{1},
+					}
 					if err := w.store.Apply(t.Context(), "tsdb", []store.Mutation{m}); err != nil {
 						t.Error(err)
 					}

@@ -86,7 +86,10 @@ func TestRun_proofs(t *testing.T) {
 				w.put("tsdb", 0, old, 1)
 				w.put("tsdb", 2, old, 1)
 				cluster.Flush("tsdb")
-				gone := store.KeyRange{Start: w.schema.AppendRangeKey(nil, 0, metric(0), uint32(old)), Stop: w.schema.AppendRangeKey(nil, 0, metric(0), uint32(old+hour))}
+				gone := store.KeyRange{
+					Start: w.schema.AppendRangeKey(nil, 0, metric(0), uint32(old)),
+					Stop:  w.schema.AppendRangeKey(nil, 0, metric(0), uint32(old+hour)),
+				}
 				before := w.restedToken(proof, gone)
 				w.run(0)
 				w.check("proof " + proof.name)

@@ -130,7 +130,8 @@ func TestWorker_clockSetBack(t *testing.T) {
 	}
 }
 
-// A clock that is set ahead between two runs deletes nothing, however often it is tried, until a point of that time comes.
+// A clock that is set ahead between two runs deletes nothing, however often it is tried, until a
+// point of that time comes.
 func TestWorker_clockJumps(t *testing.T) {
 	working(t, ". 400d", func(w *world, log *logtest.Log, start func() func()) {
 		t := w.T // of the simulated time
@@ -276,7 +277,8 @@ func TestWorker_place(t *testing.T) {
 			t.Errorf("the run has made %d scans, and the tries to reclaim %d, want none", scans, n-scans)
 		}
 		if d, n, r := st.deletes.Load(), len(w.keys("tsdb")), st.tries.Load(); d != 1 || n != 11 || r < 10 {
-			t.Errorf("while the disk is full: %d deletions, %d rows, %d tries to reclaim, want 1, 11 and 10 or more\n%s", d, n, r, log.Take())
+			t.Errorf("while the disk is full: %d deletions, %d rows, %d tries to reclaim, want 1, "+
+				"11 and 10 or more\n%s", d, n, r, log.Take())
 		}
 		time.Sleep(80 * time.Minute)
 		if d, n := st.deletes.Load(), len(w.keys("tsdb")); d != 2 || n != 10 {
@@ -303,7 +305,8 @@ func TestRunNow_place(t *testing.T) {
 		st := crowdedWorld(w)
 		worker := &retention.Worker{Job: w.job, Turns: retention.NewLocal()}
 		report, err := worker.RunNow(w.Context(), 0, func(string) {})
-		if err == nil || report.Deleted != 1 || !strings.Contains(err.Error(), "the place of deleted rows on the disk: no room") {
+		if err == nil || report.Deleted != 1 ||
+			!strings.Contains(err.Error(), "the place of deleted rows on the disk: no room") {
 			w.Errorf("%+v, %v", report, err)
 		}
 		if n := st.tries.Load(); n != 2 {
@@ -400,7 +403,11 @@ func TestWorker_metrics(t *testing.T) {
 			for _, f := range families {
 				got[f.GetName()] = f.GetMetric()[0].GetCounter().GetValue() + f.GetMetric()[0].GetGauge().GetValue()
 			}
-			want := map[string]float64{"downpour_retention_deleted_rows_total": deleted, "downpour_retention_failures_total": failures, "downpour_retention_done_seconds": done}
+			want := map[string]float64{
+				"downpour_retention_deleted_rows_total": deleted,
+				"downpour_retention_failures_total":     failures,
+				"downpour_retention_done_seconds":       done,
+			}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("after %v (-want +got):\n%s", time.Since(began), diff)
 			}

@@ -67,18 +67,29 @@ func schemaOf(salts int) encoding.Schema {
 func newWorld(t *testing.T, rng *rand.Rand, st store.Store, schema encoding.Schema) *world {
 	w := &world{T: t, rng: rng, store: st, schema: schema, rows: map[string]map[string]row{"tsdb": {}, rollupTable: {}},
 		names: []string{"sys.cpu", "sys.mem", "net.in", "app.requests"}}
-	if err := st.CreateTable(t.Context(), store.TableSpec{Name: rollupTable, Families: []store.FamilySpec{{Name: encoding.FamilyData}}}); err != nil {
+	spec := store.TableSpec{Name: rollupTable, Families: []store.FamilySpec{{Name: encoding.FamilyData}}}
+	if err := st.CreateTable(t.Context(), spec); err != nil {
 		t.Fatal(err)
 	}
-	w.job = &retention.Job{Store: st, Schema: schema, Rules: rules.All(1 << 20), Names: w.each, Now: func() time.Time { return time.Unix(now, 0) },
-		Tables: []retention.Table{{Name: "tsdb", Span: rules.Hour}, {Name: rollupTable, Interval: "1h", Span: daily, Optional: true}}}
+	w.job = &retention.Job{
+		Store:  st,
+		Schema: schema,
+		Rules:  rules.All(1 << 20),
+		Names:  w.each,
+		Now:    func() time.Time { return time.Unix(now, 0) },
+		Tables: []retention.Table{
+			{Name: "tsdb", Span: rules.Hour},
+			{Name: rollupTable, Interval: "1h", Span: daily, Optional: true},
+		},
+	}
 	return w
 }
 
 func embedded(t *testing.T, rng *rand.Rand) *world {
 	t.Helper()
 	schema := schemaOf(rng.IntN(4))
-	st := opentest.EmbeddedWith(t, pebble.Options{Grouping: schema.RowHours(), IdleFlush: -1}, tablestest.Specs(schema)...)
+	st := opentest.EmbeddedWith(t, pebble.Options{Grouping: schema.RowHours(), IdleFlush: -1},
+		tablestest.Specs(schema)...)
 	return newWorld(t, rng, st, schema)
 }
 
@@ -195,7 +206,8 @@ func (w *world) drawRules() string {
 	for range 1 + w.rng.IntN(4) {
 		fmt.Fprintf(&b, "%s %s", patterns[w.rng.IntN(len(patterns))], ages[w.rng.IntN(len(ages)-1)])
 		if w.rng.IntN(2) == 0 {
-			fmt.Fprintf(&b, " %s=%s", []string{"rollups", "1h"}[w.rng.IntN(2)], []string{"6d", "7d", "keep"}[w.rng.IntN(3)])
+			fmt.Fprintf(&b, " %s=%s",
+				[]string{"rollups", "1h"}[w.rng.IntN(2)], []string{"6d", "7d", "keep"}[w.rng.IntN(3)])
 		}
 		b.WriteString("\n")
 	}

@@ -59,7 +59,9 @@ func TestWorker_pace(t *testing.T) {
 		began := time.Now()
 		var passes []time.Duration
 		w := &sealing.Worker{Rate: 100, Busy: func() int { return 0 }}
-		w.Seal = func(_ context.Context, table string, since, before time.Time, pace func(store.SealReport) error) (r store.SealReport, err error) {
+		w.Seal = func(
+			_ context.Context, table string, since, before time.Time, pace func(store.SealReport) error,
+		) (r store.SealReport, err error) {
 			if want := time.Now().Add(-time.Hour); !before.Equal(want) || table != "tsdb" {
 				t.Errorf("rows of %s before %v are sealed, want those of tsdb before %v", table, before, want)
 			}
@@ -86,10 +88,17 @@ func TestWorker_pace(t *testing.T) {
 		if len(passes) != 2 || passes[0] != 0 || passes[1] != 11*time.Minute+30*time.Second {
 			t.Errorf("passes began after %v, want 0 and 11m30s", passes)
 		}
-		if n := strings.Count(log.String(), "are being sealed"); n != 1 || !strings.Contains(log.String(), `rows are sealed" rows=9000`) || !strings.Contains(log.String(), "no such luck") {
+		if n := strings.Count(log.String(), "are being sealed"); n != 1 ||
+			!strings.Contains(log.String(), `rows are sealed" rows=9000`) ||
+			!strings.Contains(log.String(), "no such luck") {
 			t.Errorf("log: %s", log)
 		}
-		want := map[string]float64{"downpour_seal_rows_total": 9000, "downpour_seal_bytes_before_total": 180_000, "downpour_seal_bytes_after_total": 54_000, "downpour_seal_failures_total": 1}
+		want := map[string]float64{
+			"downpour_seal_rows_total":         9000,
+			"downpour_seal_bytes_before_total": 180_000,
+			"downpour_seal_bytes_after_total":  54_000,
+			"downpour_seal_failures_total":     1,
+		}
 		for name, n := range counted(t, w) {
 			if n != want[name] {
 				t.Errorf("%s is %v, want %v", name, n, want[name])
@@ -108,9 +117,12 @@ func TestWorker_store(t *testing.T) {
 		row := schema.AppendRowKey(nil, encoding.UID{0, 0, 1}, encoding.KeyTime(hour), []byte{0, 0, 1, 0, 0, 1})
 		var entries []byte
 		for i := range 360 {
-			entries = encoding.AppendEntry(entries, encoding.Qualifier{OffsetMS: int32(i) * 10_000, Width: 1}, []byte{byte(i % 90)})
+			entries = encoding.AppendEntry(entries, encoding.Qualifier{OffsetMS: int32(i) * 10_000, Width: 1},
+				[]byte{byte(i % 90)})
 		}
-		if err := st.Apply(t.Context(), "tsdb", []store.Mutation{{Kind: store.Append, Row: row, Family: "t", Qualifier: encoding.AppendColumn, Value: entries}}); err != nil {
+		if err := st.Apply(t.Context(), "tsdb", []store.Mutation{
+			{Kind: store.Append, Row: row, Family: "t", Qualifier: encoding.AppendColumn, Value: entries},
+		}); err != nil {
 			t.Fatal(err)
 		}
 
@@ -122,7 +134,8 @@ func TestWorker_store(t *testing.T) {
 		}
 		run(t, w, time.Hour)
 		n := counted(t, w)
-		if n["downpour_seal_rows_total"] != 1 || n["downpour_seal_bytes_after_total"] > n["downpour_seal_bytes_before_total"]/2 {
+		if n["downpour_seal_rows_total"] != 1 ||
+			n["downpour_seal_bytes_after_total"] > n["downpour_seal_bytes_before_total"]/2 {
 			t.Errorf("%v, want one row in half of its bytes", n)
 		}
 		rows, err := st.Get(t.Context(), "tsdb", "t", [][]byte{row})

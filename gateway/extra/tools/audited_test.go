@@ -44,7 +44,8 @@ func TestAudited(t *testing.T) {
 			same = `"` + same + `"`
 		}
 		same = `command=` + words[0] + ` arguments=` + same + ` user=alice store=` + p.cfg.Store
-		if !strings.Contains(begun, `msg="an administrative request" `+same) || !strings.Contains(ended, `msg="an administrative request ended" `+same+` outcome=`+outcome) ||
+		if !strings.Contains(begun, `msg="an administrative request" `+same) ||
+			!strings.Contains(ended, `msg="an administrative request ended" `+same+` outcome=`+outcome) ||
 			strings.Count(got, "\n") != 2 {
 			t.Errorf("%s: %v, got\n%swant %s and the outcome %s", arguments, err, got, same, outcome)
 		}
@@ -89,7 +90,12 @@ func TestAudited_gateway(t *testing.T) {
 	p.log, p.user = slog.New(slog.NewTextHandler(&log, nil)), "alice"
 	to := filepath.Join(t.TempDir(), "backups")
 	p.serve(func(url string, _ tools.Store) {
-		for _, args := range [][]string{{"mkmetric", "m"}, {"uid", "rename", "metrics", "m", "n"}, {"backup", to}, {"mkmetric", "-gateway", url, "o"}} {
+		for _, args := range [][]string{
+			{"mkmetric", "m"},
+			{"uid", "rename", "metrics", "m", "n"},
+			{"backup", to},
+			{"mkmetric", "-gateway", url, "o"},
+		} {
 			if err := p.tool(url, nil, args[0], args[1:]...); err != nil {
 				t.Fatalf("%q: %v", args, err)
 			}
@@ -107,7 +113,8 @@ func TestAudited_gateway(t *testing.T) {
 	restored.log, restored.user = p.log, p.user
 	log.Reset()
 	_ = restored.tool("", nil, "restore", to) // which is refused: the directory has a store
-	if got := log.String(); strings.Count(got, "command=restore arguments="+to+" user=alice") != 2 || strings.Contains(got, "outcome=done") {
+	if got := log.String(); strings.Count(got, "command=restore arguments="+to+" user=alice") != 2 ||
+		strings.Contains(got, "outcome=done") {
 		t.Errorf("restore: got %s, want two lines and why it was refused", got)
 	}
 }

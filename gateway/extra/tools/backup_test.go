@@ -18,7 +18,8 @@ import (
 
 // onDisk returns an embedded store in a real directory.
 func onDisk(t *testing.T, dir string, change ...func(*gateway.Config)) *place {
-	return newPlace(t, "pebble:"+dir, func() (tools.Store, error) { return pebble.Open(dir, pebble.Options{}) }, change...)
+	return newPlace(t, "pebble:"+dir, func() (tools.Store, error) { return pebble.Open(dir, pebble.Options{}) },
+		change...)
 }
 
 // settled waits until a store has no checkpoint any more: a gateway removes it once it has noticed
@@ -43,7 +44,9 @@ func TestBackup(t *testing.T) {
 	for _, mode := range []string{"rw", "ro", "wo", "nobody"} {
 		dir, backups := filepath.Join(t.TempDir(), "data"), filepath.Join(t.TempDir(), "a", "backups")
 		p := onDisk(t, dir)
-		if err := p.tool("", strings.NewReader(lines(0, 500)+`#note {"value":{"startTime":1356998401,"description":"a"}}`+"\n"), "import", "-"); err != nil {
+		if err := p.tool("",
+			strings.NewReader(lines(0, 500)+`#note {"value":{"startTime":1356998401,"description":"a"}}`+"\n"),
+			"import", "-"); err != nil {
 			t.Fatal(err)
 		}
 		want := p.mustTool("export", "-all", "1")
@@ -60,7 +63,9 @@ func TestBackup(t *testing.T) {
 					settled(t, dir)
 				}
 				p.said("removed")
-				if err := p.tool(url, nil, "restore", backups); err == nil || !strings.Contains(err.Error(), "in use by another process") || !strings.Contains(err.Error(), "end its gateway first") {
+				if err := p.tool(url, nil, "restore", backups); err == nil ||
+					!strings.Contains(err.Error(), "in use by another process") ||
+					!strings.Contains(err.Error(), "end its gateway first") {
 					t.Errorf("restore into a store in use: %v", err)
 				}
 			})
@@ -126,7 +131,8 @@ func TestBackup_otherSettings(t *testing.T) {
 	}
 	other, backups := onDisk(t, filepath.Join(t.TempDir(), "other")), filepath.Join(t.TempDir(), "backups")
 	p.serve(func(url string, _ tools.Store) {
-		if err := other.tool("", nil, "backup", "-gateway", url, filepath.Join(data, "backups")); err == nil || !strings.Contains(err.Error(), "lies in the data directory "+data) {
+		if err := other.tool("", nil, "backup", "-gateway", url, filepath.Join(data, "backups")); err == nil ||
+			!strings.Contains(err.Error(), "lies in the data directory "+data) {
 			t.Errorf("a backup in the gateway's store: %v", err)
 		}
 		for _, args := range [][]string{{"-dry-run"}, {}} {

@@ -66,8 +66,10 @@ func TestCompact(t *testing.T) {
 	}
 	now = time.Unix(start+7200, 0).Add(9 * time.Minute)
 	run("2 rows: 1 compacted, 2 cells of 6 bytes became 1 of 7; 1 left: young", hours...)
-	run("2 rows: 1 compacted, 2 cells of 6 bytes became 1 of 7; 1 left: one cell", append([]string{"-margin", "5m"}, hours...)...)
-	run("2 rows: 0 compacted, 0 cells of 0 bytes became 0 of 0; 2 left: one cell", append([]string{"-margin", "0"}, hours...)...)
+	run("2 rows: 1 compacted, 2 cells of 6 bytes became 1 of 7; 1 left: one cell",
+		append([]string{"-margin", "5m"}, hours...)...)
+	run("2 rows: 0 compacted, 0 cells of 0 bytes became 0 of 0; 2 left: one cell",
+		append([]string{"-margin", "0"}, hours...)...)
 
 	var want []string
 	for _, line := range before {
@@ -94,7 +96,10 @@ func TestCompact_refused(t *testing.T) {
 		{[]string{"1356998400", "m1"}, "want START, END and METRIC"},
 		{[]string{"1356998400", "m1", "m2"}, "want START, END and METRIC"},
 		{[]string{"-margin", "-1s", "1356998400", "1357002000", "m1"}, "margin: got -1s, want 0 or more"},
-		{[]string{"-gateway", "http://127.0.0.1:1", "1356998400", "1357002000", "m1"}, "compacted on the tables themselves"},
+		{
+			[]string{"-gateway", "http://127.0.0.1:1", "1356998400", "1357002000", "m1"},
+			"compacted on the tables themselves",
+		},
 		{[]string{"1356998400", "1357002000", "m1"}, "m1"},
 	} {
 		if err := p.tool("", nil, "compact", c.args...); err == nil || !strings.Contains(err.Error(), c.want) {
@@ -103,7 +108,8 @@ func TestCompact_refused(t *testing.T) {
 	}
 
 	e := embedded(t)
-	if err := e.tool("", nil, "compact", "1356998400", "1357002000", "m1"); err != nil || !strings.Contains(e.out.String(), "nothing to do") {
+	if err := e.tool("", nil, "compact", "1356998400", "1357002000", "m1"); err != nil ||
+		!strings.Contains(e.out.String(), "nothing to do") {
 		t.Errorf("embedded: %v, %s", err, &e.out)
 	}
 }
@@ -119,7 +125,8 @@ func TestCompact_waits(t *testing.T) {
 		key := cfg.Schema.AppendRowKey(nil, cfg.Series[0].Metric, base, cfg.Series[0].Tags)
 		at := int64(base)*1000 + 700
 		p.lay(st, []damage.Row{{Row: fsck.Row{Key: key, Cells: []fsck.Cell{
-			{Qualifier: []byte{0, 0}, Value: []byte{1}, Timestamp: at}, {Qualifier: []byte{0, 0x10}, Value: []byte{2}, Timestamp: at + 1000},
+			{Qualifier: []byte{0, 0}, Value: []byte{1}, Timestamp: at},
+			{Qualifier: []byte{0, 0x10}, Value: []byte{2}, Timestamp: at + 1000},
 		}}}})
 	})
 	now := time.Unix(int64(base)+86_400, 0)

@@ -10,7 +10,10 @@ import (
 	"downpour/gateway/extra/tools"
 )
 
-var tokenOf = map[string]string{"nobody": "", "wrong": "nobody-0123456789", "read": "reader-0123456789", "write": "writer-0123456789", "admin": "operator-0123456789"}
+var tokenOf = map[string]string{
+	"nobody": "", "wrong": "nobody-0123456789", "read": "reader-0123456789", "write": "writer-0123456789",
+	"admin": "operator-0123456789",
+}
 
 // Each route of the tools requires a token of its scope and its HTTP method, a mode does not have
 // the routes of what it excludes, and requests from pages of another origin are refused.
@@ -52,7 +55,8 @@ func TestRoutes_doors(t *testing.T) {
 						}
 						status := request(t, r.method, url+"/api/tools/"+r.path, r.body, token, from)
 						if status != want && from == "" || from != "" && status == 200 {
-							t.Errorf("mode %s, %s %s by %s from %q: %d, want %d", mode, r.method, r.path, name, from, status, want)
+							t.Errorf("mode %s, %s %s by %s from %q: %d, want %d",
+								mode, r.method, r.path, name, from, status, want)
 						}
 					}
 				}
@@ -92,8 +96,11 @@ func TestTools_tokens(t *testing.T) {
 	p.serve(func(url string, _ tools.Store) {
 		defer http.DefaultClient.CloseIdleConnections()
 		p.tokens = tools.Tokens{Read: tokenOf["read"], Write: tokenOf["write"]}
-		for _, args := range [][]string{{"import", write(t, lines(0, 3)+`#note {"value":{"startTime":1356998401,"description":"a"}}`+"\n")},
-			{"export", "1", "sys.cpu"}, {"uid", "grep", "cpu"}} {
+		for _, args := range [][]string{
+			{"import", write(t, lines(0, 3)+`#note {"value":{"startTime":1356998401,"description":"a"}}`+"\n")},
+			{"export", "1", "sys.cpu"},
+			{"uid", "grep", "cpu"},
+		} {
 			if err := p.tool(url, nil, args[0], args[1:]...); err != nil {
 				t.Errorf("%q with read and write tokens: got %v, want no error", args, err)
 			}

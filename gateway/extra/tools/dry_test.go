@@ -31,7 +31,8 @@ func (p *place) everyCell(st tools.Store) (lines []string) {
 				p.Fatal(err)
 			}
 			for _, c := range row.Cells {
-				lines = append(lines, fmt.Sprintf("%s %x %s:%x=%x@%d", table, row.Key, c.Family, c.Qualifier, c.Value, c.Timestamp))
+				lines = append(lines, fmt.Sprintf("%s %x %s:%x=%x@%d",
+					table, row.Key, c.Family, c.Qualifier, c.Value, c.Timestamp))
 			}
 		}
 	}
@@ -64,7 +65,8 @@ func TestDryRun(t *testing.T) {
 				continue // a gateway deletes nothing for it
 			}
 			run := func(more ...string) (string, error) {
-				err := p.tool(url, strings.NewReader(document), args[0], append(args[1:len(args):len(args)], more...)...)
+				err := p.tool(url, strings.NewReader(document), args[0],
+					append(args[1:len(args):len(args)], more...)...)
 				return p.out.String(), err
 			}
 			before := cells()
@@ -100,7 +102,8 @@ func TestDryRun(t *testing.T) {
 				p.Errorf("%q: changed %v, %v", args, changed, err)
 			}
 			// A dry run after which something is to be repaired does not end with 0.
-			if ofUID := args[0] == "uid" && args[1] == "fsck"; ofUID != (fault != nil && err == nil) || !ofUID && fmt.Sprint(fault) != fmt.Sprint(err) {
+			ofUID := args[0] == "uid" && args[1] == "fsck"
+			if ofUID != (fault != nil && err == nil) || !ofUID && fmt.Sprint(fault) != fmt.Sprint(err) {
 				p.Errorf("%q: a dry run ends with %v, the run with %v", args, fault, err)
 			}
 		}
@@ -163,13 +166,15 @@ func TestDryRun_others(t *testing.T) {
 	}
 	p.serve(func(url string, st tools.Store) {
 		defer http.DefaultClient.CloseIdleConnections()
-		if err := p.tool(url, nil, "import", "-dry-run", file); err == nil || !strings.Contains(err.Error(), "imports nothing without storing it") {
+		if err := p.tool(url, nil, "import", "-dry-run", file); err == nil ||
+			!strings.Contains(err.Error(), "imports nothing without storing it") {
 			t.Errorf("a dry run of an import through a gateway: %v", err)
 		}
 		open := func(f func(tools.Store)) { f(st) }
 		check(url, open, "mkmetric", "x1", "x2")
 		check(url, open, "uid", "rename", "metrics", "x1", "x3")
-		if err := p.tool(url, nil, "uid", "metapurge", "-dry-run"); err != nil { // after which no meta data of the others is pending
+		// After this no meta data of the others is pending.
+		if err := p.tool(url, nil, "uid", "metapurge", "-dry-run"); err != nil {
 			t.Error(err)
 		}
 		check(url, open, "uid", "delete", "metrics", "x3")
@@ -180,7 +185,14 @@ func TestDryRun_others(t *testing.T) {
 	check("", p.use, "uid", "rename", "metrics", "nobody", "y4")
 	check("", p.use, "uid", "delete", "metrics", "y3")
 	gateway.SettingsOf[retention.Settings](p.cfg).Retention = "4000d"
-	for _, args := range [][]string{{"export", "-all", "1"}, {"uid", "fsck"}, {"uid", "grep", "."}, {"dashboard", "list"}, {"retention", "plan"}, {"fsck", "--full-scan"}} {
+	for _, args := range [][]string{
+		{"export", "-all", "1"},
+		{"uid", "fsck"},
+		{"uid", "grep", "."},
+		{"dashboard", "list"},
+		{"retention", "plan"},
+		{"fsck", "--full-scan"},
+	} {
 		want := p.mustTool(args[0], args[1:]...)
 		if got := p.mustTool(args[0], append(args[1:], "-dry-run")...); got != want {
 			t.Errorf("%q -dry-run prints\n%s, want\n%s", args, got, want)
@@ -207,8 +219,8 @@ func files(t *testing.T, dir string) (all []string) {
 	return all
 }
 
-// A dry run of a backup and of a restore leaves all files as they are, says what would be written and where, and refuses
-// what would be refused.
+// A dry run of a backup and of a restore leaves all files as they are, says what would be written
+// and where, and refuses what would be refused.
 func TestDryRun_backup(t *testing.T) {
 	top := t.TempDir()
 	data, to := filepath.Join(top, "data"), filepath.Join(top, "backups")
@@ -220,7 +232,8 @@ func TestDryRun_backup(t *testing.T) {
 		t.Helper()
 		before := files(t, top)
 		err := p.tool("http://127.0.0.1:1", nil, args[0], append(args[1:], "-dry-run")...)
-		if (err == nil) != (fault == "") || err != nil && !strings.Contains(err.Error(), fault) || !strings.Contains(p.out.String(), want) {
+		if (err == nil) != (fault == "") || err != nil && !strings.Contains(err.Error(), fault) ||
+			!strings.Contains(p.out.String(), want) {
 			t.Errorf("%q: %v, %s, want %q and %q", args, err, &p.out, want, fault)
 		}
 		if diff := cmp.Diff(before, files(t, top)); diff != "" {
@@ -232,7 +245,8 @@ func TestDryRun_backup(t *testing.T) {
 	dry(p, "", "is no directory", "backup", write(t, "a file"))
 	dry(p, "", "holds none", "restore", top)
 	p.serve(func(url string, _ tools.Store) { // beside a gateway that has the store open
-		if err := p.tool(url, nil, "backup", "-dry-run", to); err != nil || !strings.HasPrefix(p.out.String(), dryLine) {
+		if err := p.tool(url, nil, "backup", "-dry-run", to); err != nil ||
+			!strings.HasPrefix(p.out.String(), dryLine) {
 			t.Errorf("%v: %s", err, &p.out)
 		}
 	})

@@ -153,8 +153,9 @@ func addCell(t *testing.T, st tools.Store, schema encoding.Schema, row string, q
 	}
 }
 
-// Arguments that cannot be meant are refused, and an export that fails leaves no file, and an earlier one as it is: of a metric that is not there, or
-// when the tag keys change while it runs, or when the disk is full.
+// Arguments that cannot be meant are refused, and an export that fails leaves no file, and an
+// earlier one as it is: of a metric that is not there, or when the tag keys change while it runs,
+// or when the disk is full.
 func TestExport_parquetFails(t *testing.T) {
 	p := embedded(t)
 	if err := p.tool("", strings.NewReader(parquetLines), "import", "-"); err != nil {

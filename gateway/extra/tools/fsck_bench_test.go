@@ -18,7 +18,9 @@ const hoursOfPoints = 100
 
 // writeHours writes append columns, or single cells with a duplicate of every tenth point. It
 // returns the number of values.
-func writeHours(b *testing.B, st store.Store, schema encoding.Schema, metric encoding.UID, tags []byte, appended bool) (values int) {
+func writeHours(
+	b *testing.B, st store.Store, schema encoding.Schema, metric encoding.UID, tags []byte, appended bool,
+) (values int) {
 	b.Helper()
 	for hour := range uint32(hoursOfPoints) {
 		key := schema.AppendRowKey(nil, metric, 1356998400+hour*encoding.RowSeconds, tags)
@@ -32,15 +34,33 @@ func writeHours(b *testing.B, st store.Store, schema encoding.Schema, metric enc
 				column = encoding.AppendEntry(column, q, value)
 				continue
 			}
-			ms = append(ms, store.Mutation{Row: key, Family: "t", Qualifier: encoding.AppendQualifier(nil, q), Value: value, Timestamp: 1000})
+			ms = append(ms, store.Mutation{
+				Row:       key,
+				Family:    "t",
+				Qualifier: encoding.AppendQualifier(nil, q),
+				Value:     value,
+				Timestamp: 1000,
+			})
 			if s%10 == 0 {
 				q.Width = 4
-				ms = append(ms, store.Mutation{Row: key, Family: "t", Qualifier: encoding.AppendQualifier(nil, q), Value: []byte{0, 0, 0, 1}, Timestamp: 2000})
+				ms = append(ms, store.Mutation{
+					Row:       key,
+					Family:    "t",
+					Qualifier: encoding.AppendQualifier(nil, q),
+					Value:     []byte{0, 0, 0, 1},
+					Timestamp: 2000,
+				})
 				values++
 			}
 		}
 		if appended {
-			ms = append(ms, store.Mutation{Kind: store.Append, Row: key, Family: "t", Qualifier: encoding.AppendColumn, Value: column})
+			ms = append(ms, store.Mutation{
+				Kind:      store.Append,
+				Row:       key,
+				Family:    "t",
+				Qualifier: encoding.AppendColumn,
+				Value:     column,
+			})
 		}
 		if err := st.Apply(b.Context(), "tsdb", ms); err != nil {
 			b.Fatal(err)
@@ -53,7 +73,9 @@ func writeHours(b *testing.B, st store.Store, schema encoding.Schema, metric enc
 // one thread: in append columns, in single cells with a duplicate of every tenth point, and when
 // the latter are repaired, which makes one cell of the 3,960 of a row.
 func BenchmarkFsck(b *testing.B) {
-	for name, how := range map[string]struct{ appended, repair bool }{"appended": {true, false}, "single": {false, false}, "repair": {false, true}} {
+	for name, how := range map[string]struct {
+		appended, repair bool
+	}{"appended": {true, false}, "single": {false, false}, "repair": {false, true}} {
 		b.Run(name, func(b *testing.B) {
 			schema := encoding.DefaultSchema()
 			st, err := pebble.Open("db", pebble.Options{FS: vfs.NewMem()})
@@ -65,7 +87,11 @@ func BenchmarkFsck(b *testing.B) {
 			if err := tables.Create(b.Context(), st, tables.Specs(names, schema, "NONE")); err != nil {
 				b.Fatal(err)
 			}
-			x := &work{Served: Served{Settings: Settings{Schema: schema, Tables: names}, Store: st, Names: uid.New(uid.Config{Store: st, Table: "tsdb-uid", Schema: schema})}}
+			x := &work{Served: Served{
+				Settings: Settings{Schema: schema, Tables: names},
+				Store:    st,
+				Names:    uid.New(uid.Config{Store: st, Table: "tsdb-uid", Schema: schema}),
+			}}
 			var uids []encoding.UID
 			for i, kind := range everyKind {
 				u, err := x.Names.Assign(b.Context(), kind, "name"+string(rune('a'+i)))

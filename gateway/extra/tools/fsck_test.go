@@ -42,7 +42,10 @@ func (p *place) named(st tools.Store) (cfg damage.Config) {
 		tags := s.AppendTags(nil, []encoding.TagPair{{K: host, V: assign(encoding.UIDTagV, "web"+m)}})
 		cfg.Series = append(cfg.Series, damage.Series{Metric: assign(encoding.UIDMetric, m), Tags: tags})
 	}
-	cfg.Orphans = []damage.Series{{Metric: cfg.Series[0].Metric, Tags: s.AppendTags(nil, []encoding.TagPair{{K: host, V: encoding.UID{0, 9, 9}}})}}
+	cfg.Orphans = []damage.Series{{
+		Metric: cfg.Series[0].Metric,
+		Tags:   s.AppendTags(nil, []encoding.TagPair{{K: host, V: encoding.UID{0, 9, 9}}}),
+	}}
 	return cfg
 }
 
@@ -52,7 +55,8 @@ func (p *place) lay(st tools.Store, rows []damage.Row) {
 	var ms []store.Mutation
 	for _, r := range rows {
 		for _, c := range r.Cells {
-			ms = append(ms, store.Mutation{Row: r.Key, Family: "t", Qualifier: c.Qualifier, Value: c.Value, Timestamp: c.Timestamp})
+			ms = append(ms,
+				store.Mutation{Row: r.Key, Family: "t", Qualifier: c.Qualifier, Value: c.Value, Timestamp: c.Timestamp})
 		}
 	}
 	if err := st.Apply(p.Context(), p.cfg.TableData, ms); err != nil {
@@ -123,7 +127,8 @@ func TestFsck_stores(t *testing.T) {
 			p.use(func(st tools.Store) { before = p.rowCells(st) })
 
 			text := p.fsck("", "--full-scan")
-			if !strings.Contains(text, "; --fix --resolve-duplicates would keep the oldest") || strings.Contains(text, "done: ") {
+			if !strings.Contains(text, "; --fix --resolve-duplicates would keep the oldest") ||
+				strings.Contains(text, "done: ") {
 				t.Errorf("a dry run, want that it suggests repairs and makes none:\n%.2000s", text)
 			}
 			p.use(func(st tools.Store) { again = p.rowCells(st) })
@@ -191,7 +196,10 @@ func (p *place) wantGood(st tools.Store, rows []damage.Row) {
 // broken returns a row of the given hour with one error: two values of the hour's first second.
 func broken(s damage.Series, schema encoding.Schema, base uint32) damage.Row {
 	return damage.Row{Row: fsck.Row{Key: schema.AppendRowKey(nil, s.Metric, base, s.Tags),
-		Cells: []fsck.Cell{{Qualifier: []byte{0, 0}, Value: []byte{5}, Timestamp: 1000}, {Qualifier: []byte{0, 1}, Value: []byte{0, 6}, Timestamp: 2000}}}}
+		Cells: []fsck.Cell{
+			{Qualifier: []byte{0, 0}, Value: []byte{5}, Timestamp: 1000},
+			{Qualifier: []byte{0, 1}, Value: []byte{0, 6}, Timestamp: 2000},
+		}}}
 }
 
 // A query restricts the rows that are checked. Rows of the current and the previous hour are not
@@ -201,13 +209,17 @@ func TestFsck_rows(t *testing.T) {
 	now := encoding.KeyTime(encoding.Hour(time.Now().Unix()))
 	p.use(func(st tools.Store) {
 		cfg := p.named(st)
-		p.lay(st, []damage.Row{broken(cfg.Series[0], cfg.Schema, 1356998400), broken(cfg.Series[0], cfg.Schema, 1357002000),
-			broken(cfg.Series[1], cfg.Schema, 1356998400), broken(cfg.Series[0], cfg.Schema, now)})
+		p.lay(st, []damage.Row{broken(cfg.Series[0], cfg.Schema, 1356998400),
+			broken(cfg.Series[0], cfg.Schema, 1357002000), broken(cfg.Series[1], cfg.Schema, 1356998400),
+			broken(cfg.Series[0], cfg.Schema, now)})
 	})
 	f := func(duplicates, resolved, young string, args ...string) {
 		t.Helper()
 		p.fsck("", args...)
-		got := []string{p.counter("Duplicate Datapoints"), p.counter("Duplicate Datapoints Resolved"), p.counter("Damaged Rows Too Young to Repair")}
+		got := []string{
+			p.counter("Duplicate Datapoints"), p.counter("Duplicate Datapoints Resolved"),
+			p.counter("Damaged Rows Too Young to Repair"),
+		}
 		if d := cmp.Diff([]string{duplicates, resolved, young}, got); d != "" {
 			t.Errorf("%q: %s\n%s", args, d, &p.out)
 		}
@@ -229,7 +241,12 @@ func TestFsck_rows(t *testing.T) {
 		t.Errorf("got %s, want progress in rows and the key up to which all is done", &p.errs)
 	}
 	p.now = nil
-	for _, args := range [][]string{{}, {"--full-scan", "1h-ago", "sum", "m1"}, {"--full-scan", "--threads", "1000"}, {"--full-scan", "--from", "xyz"}} {
+	for _, args := range [][]string{
+		{},
+		{"--full-scan", "1h-ago", "sum", "m1"},
+		{"--full-scan", "--threads", "1000"},
+		{"--full-scan", "--from", "xyz"},
+	} {
 		if err := p.tool("", nil, "fsck", args...); err == nil || strings.Contains(err.Error(), "errors found") {
 			t.Errorf("fsck %q: got %v, want that the arguments are wrong", args, err)
 		}
@@ -294,8 +311,12 @@ func TestFsck_manyOrphans(t *testing.T) {
 		orphan := broken(cfg.Orphans[0], cfg.Schema, 1356998400)
 		rows := []damage.Row{orphan}
 		for i := range uint32(3) {
-			global := damage.Row{Row: fsck.Row{Key: cfg.Schema.AppendRowKey(nil, []byte{0, 0, 0}, 1356998400+i*encoding.RowSeconds, nil)}}
-			global.Cells = []fsck.Cell{{Qualifier: []byte{1, 0, 0}, Value: []byte("{}"), Timestamp: 1000}, {Qualifier: []byte{1, 0, 1}, Value: []byte("{}"), Timestamp: 1000}}
+			global := damage.Row{Row: fsck.Row{Key: cfg.Schema.AppendRowKey(nil, []byte{0, 0, 0},
+				1356998400+i*encoding.RowSeconds, nil)}}
+			global.Cells = []fsck.Cell{
+				{Qualifier: []byte{1, 0, 0}, Value: []byte("{}"), Timestamp: 1000},
+				{Qualifier: []byte{1, 0, 1}, Value: []byte("{}"), Timestamp: 1000},
+			}
 			rows = append(rows, global)
 		}
 		p.lay(st, rows)
@@ -312,7 +333,8 @@ func TestFsck_orphansStay(t *testing.T) {
 			cfg := p.named(st)
 			all = damage.Draw(seedtest.Of(t), 300, cfg)
 			for i := range uint32(40) {
-				orphan := broken(cfg.Orphans[0], cfg.Schema, 1456998400-1456998400%encoding.RowSeconds+i*encoding.RowSeconds)
+				orphan := broken(cfg.Orphans[0], cfg.Schema,
+					1456998400-1456998400%encoding.RowSeconds+i*encoding.RowSeconds)
 				orphan.Orphan = true
 				all = append(all, orphan)
 			}
@@ -332,7 +354,8 @@ func TestFsck_orphansStay(t *testing.T) {
 		if p.fsckRefused(url, orphans); p.counter("Total Errors Fixed") != "0" {
 			t.Errorf("a second run has repaired something, want all but the orphans repaired by the first:\n%s", &p.out)
 		}
-		if p.fsck(url, "--full-scan", "--fix-all", "--yes-delete-orphans", fmt.Sprint(orphans)); p.counter("Orphaned UID Rows Deleted") != fmt.Sprint(orphans) {
+		p.fsck(url, "--full-scan", "--fix-all", "--yes-delete-orphans", fmt.Sprint(orphans))
+		if p.counter("Orphaned UID Rows Deleted") != fmt.Sprint(orphans) {
 			t.Errorf("with leave for %d orphans:\n%s", orphans, &p.out)
 		}
 		if p.fsck(url, "--full-scan", "--fix-all"); p.counter("Total Errors") != "0" {
@@ -354,13 +377,15 @@ func TestFsck_orphansStay(t *testing.T) {
 func (p *place) fsckRefused(url string, orphans int) {
 	p.Helper()
 	err := p.tool(url, nil, "fsck", "--full-scan", "--fix-all")
-	if want := fmt.Sprintf("no orphan is deleted: %d of ", orphans); !strings.Contains(said(err), want) || strings.Contains(said(err), "--from") {
+	want := fmt.Sprintf("no orphan is deleted: %d of ", orphans)
+	if !strings.Contains(said(err), want) || strings.Contains(said(err), "--from") {
 		p.Fatalf("got %v, want %q", err, want)
 	}
 	found, _ := strconv.Atoi(p.counter("Total Errors"))
 	fixed, _ := strconv.Atoi(p.counter("Total Errors Fixed"))
 	left := found - fixed
-	if lines := strings.Count(p.out.String(), "; left: too many rows are orphans\n"); left != orphans || lines != orphans || p.counter("Orphaned UID Rows") != fmt.Sprint(orphans) {
+	lines := strings.Count(p.out.String(), "; left: too many rows are orphans\n")
+	if left != orphans || lines != orphans || p.counter("Orphaned UID Rows") != fmt.Sprint(orphans) {
 		p.Errorf("%d errors and %d lines of orphans are left, want %d:\n%s", left, lines, orphans, &p.out)
 	}
 }
@@ -384,7 +409,12 @@ func TestFsck_from(t *testing.T) {
 	inner := p.open
 	p.open = func() (tools.Store, error) {
 		st, err := inner()
-		return faultstore.New(st, faultstore.Rule{Op: faultstore.Next, Table: "tsdb", Nth: 9, Err: store.ErrUnavailable}), err
+		return faultstore.New(st, faultstore.Rule{
+			Op:    faultstore.Next,
+			Table: "tsdb",
+			Nth:   9,
+			Err:   store.ErrUnavailable,
+		}), err
 	}
 	err := p.tool("", nil, "fsck", "--full-scan", "--fix-all", "--threads", "1")
 	if err == nil {
@@ -427,8 +457,10 @@ func TestFsck_interrupted(t *testing.T) {
 			}
 		}}, err
 	}
-	err := p.tool("", nil, "fsck", "--fix", "--full-scan", "--delete-orphans", "--yes-delete-orphans", "1000", "--threads", "1")
-	if err == nil || !strings.Contains(err.Error(), context.Canceled.Error()) || !strings.Contains(err.Error(), "go on with --from ") {
+	err := p.tool("", nil, "fsck", "--fix", "--full-scan", "--delete-orphans", "--yes-delete-orphans", "1000",
+		"--threads", "1")
+	if err == nil || !strings.Contains(err.Error(), context.Canceled.Error()) ||
+		!strings.Contains(err.Error(), "go on with --from ") {
 		t.Errorf("got %v, want that it was interrupted, and where to go on", err)
 	}
 	if n := p.counter("Orphaned UID Rows Deleted"); repairs != 3 || n == "0" {
@@ -455,7 +487,8 @@ func TestFsck_gateway(t *testing.T) {
 			t.Errorf("%s errors after the repair:\n%s", n, &p.out)
 		}
 		p.wantGood(st, rows)
-		if err := p.tool(url, nil, "fsck", "1h-ago", "sum", "nobody"); err == nil || !strings.Contains(err.Error(), "No such name") {
+		err := p.tool(url, nil, "fsck", "1h-ago", "sum", "nobody")
+		if err == nil || !strings.Contains(err.Error(), "No such name") {
 			t.Errorf("an unknown metric: got %v, want no such name", err)
 		}
 	})
@@ -470,7 +503,9 @@ type meddled struct {
 
 func (*meddled) Features() store.Features { return store.Features{} }
 
-func (m *meddled) Replace(ctx context.Context, table, family string, changes []store.Replacement) ([]store.Outcome, error) {
+func (m *meddled) Replace(
+	ctx context.Context, table, family string, changes []store.Replacement,
+) ([]store.Outcome, error) {
 	m.before()
 	return m.Store.Replace(ctx, table, family, changes)
 }
@@ -485,7 +520,11 @@ func TestFsck_puts(t *testing.T) {
 			p.use(func(st tools.Store) {
 				cfg := p.named(st)
 				row = broken(cfg.Series[0], cfg.Schema, 1356998400)
-				row.Cells = append(row.Cells, fsck.Cell{Qualifier: encoding.AppendColumn, Value: []byte{0, 16, 7}, Timestamp: 1000})
+				row.Cells = append(row.Cells, fsck.Cell{
+					Qualifier: encoding.AppendColumn,
+					Value:     []byte{0, 16, 7},
+					Timestamp: 1000,
+				})
 				p.lay(st, []damage.Row{row})
 			})
 
@@ -494,7 +533,13 @@ func TestFsck_puts(t *testing.T) {
 			puts := []store.Mutation{
 				{Row: row.Key, Family: "t", Qualifier: []byte{1, 0}, Value: []byte{11}},
 				{Row: row.Key, Family: "t", Qualifier: []byte{0, 1}, Value: []byte{0, 12}},
-				{Kind: store.Append, Row: row.Key, Family: "t", Qualifier: encoding.AppendColumn, Value: []byte{2, 0, 13}},
+				{
+					Kind:      store.Append,
+					Row:       row.Key,
+					Family:    "t",
+					Qualifier: encoding.AppendColumn,
+					Value:     []byte{2, 0, 13},
+				},
 			}
 			inner := p.open
 			for i, put := range puts {
@@ -507,7 +552,8 @@ func TestFsck_puts(t *testing.T) {
 					}}, err
 				}
 				text := p.fsck("", "--full-scan", "--fix-all")
-				if !strings.Contains(text, "left: the row has changed since it was read") || p.counter("Rows Changed Meanwhile") != "1" {
+				if !strings.Contains(text, "left: the row has changed since it was read") ||
+					p.counter("Rows Changed Meanwhile") != "1" {
 					t.Errorf("put %d, want that the row is left because it has changed:\n%s", i, text)
 				}
 			}

@@ -100,7 +100,8 @@ func salted(t *testing.T, rows, orphans int) *place {
 		for i := range rows {
 			of := cfg.Series[i%2]
 			if i < orphans {
-				tags := cfg.Schema.AppendTags(nil, []encoding.TagPair{{K: encoding.UID{0, 0, 1}, V: encoding.UID{0, 9, byte(i)}}})
+				tags := cfg.Schema.AppendTags(nil,
+					[]encoding.TagPair{{K: encoding.UID{0, 0, 1}, V: encoding.UID{0, 9, byte(i)}}})
 				of = damage.Series{Metric: cfg.Series[0].Metric, Tags: tags}
 			}
 			all = append(all, broken(of, cfg.Schema, 1356998400+uint32(i)*encoding.RowSeconds))
@@ -124,11 +125,13 @@ func TestFsck_countsTogether(t *testing.T) {
 		}
 		args := []string{"--full-scan", "--fix", "--delete-orphans", "--threads", fmt.Sprint(threads)}
 		err := p.tool("", nil, "fsck", args...)
-		if err == nil || !strings.Contains(err.Error(), "no orphan is deleted: 30 of 120 rows of table tsdb have a UID") {
+		if err == nil ||
+			!strings.Contains(err.Error(), "no orphan is deleted: 30 of 120 rows of table tsdb have a UID") {
 			t.Errorf("%d threads: got %v, want 30 of 120 rows", threads, err)
 		}
 		if watched.counting != 16 || watched.most > threads {
-			t.Errorf("%d threads: %d parts are counted, %d read at a time, want 16 and at most %d", threads, watched.counting, watched.most, threads)
+			t.Errorf("%d threads: %d parts are counted, %d read at a time, want 16 and at most %d",
+				threads, watched.counting, watched.most, threads)
 		}
 
 		watched.wanted, watched.together = 0, nil
@@ -155,8 +158,10 @@ func TestFsck_countFails(t *testing.T) {
 			st, err := inner()
 			return &readers{Store: st, refuse: nth, err: broken}, err
 		}
-		err := p.tool("", nil, "fsck", "--full-scan", "--fix", "--delete-orphans", "--threads", "4", "--yes-delete-orphans", "1000")
-		if err == nil || !strings.Contains(err.Error(), "cannot count orphans before the first is deleted: "+broken.Error()) {
+		err := p.tool("", nil, "fsck", "--full-scan", "--fix", "--delete-orphans", "--threads", "4",
+			"--yes-delete-orphans", "1000")
+		if err == nil ||
+			!strings.Contains(err.Error(), "cannot count orphans before the first is deleted: "+broken.Error()) {
 			t.Errorf("part %d fails: %v", nth, err)
 		}
 		p.open = inner

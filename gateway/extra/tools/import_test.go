@@ -58,7 +58,10 @@ func (p *place) said(text string) {
 // A refused line ends the import before it, and the next run goes on with that line, whether it
 // was corrected or not.
 func TestImport_stopsAtRefusedLine(t *testing.T) {
-	for name, bad := range map[string]string{"form": "sys.cpu 1356998500 x host=a", "name": "sys.cpu! 1356998500 1 host=a"} {
+	for name, bad := range map[string]string{
+		"form": "sys.cpu 1356998500 x host=a",
+		"name": "sys.cpu! 1356998500 1 host=a",
+	} {
 		t.Run(name, func(t *testing.T) {
 			p := embedded(t)
 			head := "# points\n\n" + lines(0, 50)
@@ -67,7 +70,8 @@ func TestImport_stopsAtRefusedLine(t *testing.T) {
 			p.said("52 lines: 50 points imported, 0 refused, 2 blank")
 			p.failTool(":53: ", "import", file)
 			p.said("going on behind line 52")
-			if err := os.WriteFile(file, []byte(head+"sys.cpu 1356998500 1 host=a\n"+lines(50, 60)), 0o644); err != nil {
+			mended := head + "sys.cpu 1356998500 1 host=a\n" + lines(50, 60)
+			if err := os.WriteFile(file, []byte(mended), 0o644); err != nil {
 				t.Fatal(err)
 			}
 			p.mustTool("import", file)
@@ -87,7 +91,8 @@ func TestImport_stopsAtRefusedLine(t *testing.T) {
 func TestImport_skipErrors(t *testing.T) {
 	p := embedded(t)
 	long := "sys.cpu 1356998400 1 host=" + strings.Repeat("a", 1<<20)
-	file := write(t, lines(0, 3)+"x\n"+lines(3, 5)+"sys.cpu 1356998400 1 host=a!\n"+long+"\n#\n"+strings.TrimSuffix(lines(5, 6), "\n"))
+	file := write(t, lines(0, 3)+"x\n"+lines(3, 5)+"sys.cpu 1356998400 1 host=a!\n"+long+"\n#\n"+
+		strings.TrimSuffix(lines(5, 6), "\n"))
 	p.mustTool("import", "-skip-errors", file)
 	p.said("10 lines: 6 points imported, 3 refused, 1 blank")
 	for _, line := range []string{":4: has 1 words", ":7: Invalid tag value", ":8: is longer than"} {
@@ -104,7 +109,8 @@ func TestImport_byteOrderMark(t *testing.T) {
 		for _, text := range []string{lines(0, 3), "# points\n" + lines(0, 3), ""} {
 			p := embedded(t)
 			file := write(t, mark+text)
-			p.failTool(fmt.Sprintf("%s:1: begins with a byte order mark, %x", file, mark), "import", "-skip-errors", file)
+			p.failTool(fmt.Sprintf("%s:1: begins with a byte order mark, %x", file, mark), "import",
+				"-skip-errors", file)
 			if n := len(p.cells()); n != 0 {
 				t.Errorf("%x: %d points are stored, want none", mark, n)
 			}
@@ -124,7 +130,9 @@ func TestImport_cutGzip(t *testing.T) {
 	}
 	_ = z.Close()
 	size := whole.Len()
-	for _, n := range []int{0, 1, 9, 10, 11, r.IntN(size), r.IntN(size), size / 2, size - 9, size - 8, size - 4, size - 1} {
+	for _, n := range []int{
+		0, 1, 9, 10, 11, r.IntN(size), r.IntN(size), size / 2, size - 9, size - 8, size - 4, size - 1,
+	} {
 		p := embedded(t)
 		file := filepath.Join(t.TempDir(), "in.gz")
 		put := func(n int) {
@@ -135,7 +143,8 @@ func TestImport_cutGzip(t *testing.T) {
 		put(n)
 		err := p.tool("http://127.0.0.1:1", nil, "import", "-skip-errors", file)
 		stored := len(p.cells())
-		if want := fmt.Sprintf("%s:%d: the compressed file ends too early", file, stored+1); !strings.Contains(fmt.Sprint(err), want) {
+		want := fmt.Sprintf("%s:%d: the compressed file ends too early", file, stored+1)
+		if !strings.Contains(fmt.Sprint(err), want) {
 			t.Errorf("%d of %d bytes: got %v, want %q", n, size, err, want)
 		}
 		if n >= size-8 && stored != 60 {
@@ -256,7 +265,8 @@ func TestImport_storeFails(t *testing.T) {
 		fmt.Sscan(strings.SplitN(rest, ",", 2)[0], n.to)
 	}
 	if stored := len(p.cells()); durable == 0 || durable != lines || durable > stored || stored == points {
-		t.Errorf("the state has %d points of %d lines, want as many and some; the store %d of %d, want more and not all", durable, lines, stored, points)
+		t.Errorf("the state has %d points of %d lines, want as many and some; the store %d of %d, "+
+			"want more and not all", durable, lines, stored, points)
 	}
 	p.mustTool("import", file)
 	p.said(fmt.Sprintf("%d lines: %d points imported", points, points))
@@ -293,14 +303,16 @@ func TestTools_storeInUse(t *testing.T) {
 				t.Errorf("%s: %q, %v, want %q", c.args, &p.out, err, c.want)
 			}
 		}
-		if err := p.tool(url, nil, "uid", "rename", "metrics", "sys.newer", "sys.cpu"); err == nil || !strings.Contains(err.Error(), "already assigned") {
+		if err := p.tool(url, nil, "uid", "rename", "metrics", "sys.newer", "sys.cpu"); err == nil ||
+			!strings.Contains(err.Error(), "already assigned") {
 			t.Errorf("rename to a name in use: got %v, want that it is already assigned", err)
 		}
 		p.failTool("its gateway cannot be asked", "uid", "grep", "a")
 		p.refusedAt(url, "row 00000250e22700000002000003 of table tsdb holds its UID", "uid", "delete", "tagk", "a")
 		p.refusedAt(url, "No such name for 'metrics'", "export", "1", "nope")
 		p.refusedAt(url, "no name matches", "uid", "grep", "nobody")
-		if err := p.tool(url, nil, "uid", "delete", "metrics", "sys.newer"); err != nil || !strings.Contains(p.out.String(), "deleted, it was 000003") {
+		if err := p.tool(url, nil, "uid", "delete", "metrics", "sys.newer"); err != nil ||
+			!strings.Contains(p.out.String(), "deleted, it was 000003") {
 			t.Errorf("uid delete: %q, %v", &p.out, err)
 		}
 		p.refusedAt(url, "no name matches", "uid", "grep", "newer")
@@ -316,7 +328,8 @@ func TestTools_storeInUse(t *testing.T) {
 // refusedAt runs a command through a gateway and wants an error of one line that contains a text.
 func (p *place) refusedAt(url, want, name string, args ...string) {
 	p.Helper()
-	if err := p.tool(url, nil, name, args...); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+	err := p.tool(url, nil, name, args...)
+	if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 		p.Errorf("%s %q: %v, want one line with %q", name, args, err, want)
 	}
 }
@@ -325,7 +338,8 @@ func (p *place) refusedAt(url, want, name string, args ...string) {
 // filters admit. Points and names that no import line can hold are counted.
 func TestExport(t *testing.T) {
 	p := embedded(t)
-	text := "m 1356998400 1 a=b c=d\nm 1356998401 1.0 a=b c=d\nm 1356998402000 -0.0 a=b c=d\nm 1356998402250 0.1 a=b c=d\n" +
+	text := "m 1356998400 1 a=b c=d\nm 1356998401 1.0 a=b c=d\nm 1356998402000 -0.0 a=b c=d\n" +
+		"m 1356998402250 0.1 a=b c=d\n" +
 		"m 1357002000 9223372036854775807 a=b c=d\nm 1357002001 1e+300 a=b c=d\n"
 	other := "m 1356998400 7 a=x c=d\n"
 	if err := p.tool("", bytes.NewReader([]byte(text+other+"n 1356998400 5 a=b\n")), "import", "-"); err != nil {
@@ -347,7 +361,8 @@ func TestExport(t *testing.T) {
 	p.failTool("usage:", "export", "1")
 	p.failTool("usage:", "export", "1", "-all", "m")
 	list := p.mustTool("export", "-all", "1")
-	if !strings.HasPrefix(list, "#uid metrics m\n#uid metrics n\n#uid tagk a\n#uid tagk c\n#uid tagv b\n#uid tagv d\n#uid tagv x\nm 1356998400 1 ") {
+	if !strings.HasPrefix(list, "#uid metrics m\n#uid metrics n\n#uid tagk a\n#uid tagk c\n#uid tagv b\n"+
+		"#uid tagv d\n#uid tagv x\nm 1356998400 1 ") {
 		t.Errorf("all: %.300s", list)
 	}
 	if list := p.mustTool("export", "-all", "-plain", "1"); strings.Contains(list, "#") {
@@ -356,7 +371,10 @@ func TestExport(t *testing.T) {
 
 	// A name with a blank, which only another program can have assigned, does not stop the export.
 	p.use(func(st tools.Store) {
-		for _, m := range []store.Mutation{{Row: []byte{0, 0, 1}, Family: "name", Qualifier: []byte("tagk"), Value: []byte("a b")}, {Row: []byte("a b"), Family: "id", Qualifier: []byte("tagk"), Value: []byte{0, 0, 1}}} {
+		for _, m := range []store.Mutation{
+			{Row: []byte{0, 0, 1}, Family: "name", Qualifier: []byte("tagk"), Value: []byte("a b")},
+			{Row: []byte("a b"), Family: "id", Qualifier: []byte("tagk"), Value: []byte{0, 0, 1}},
+		} {
 			if err := st.Apply(t.Context(), "tsdb-uid", []store.Mutation{m}); err != nil {
 				t.Fatal(err)
 			}
@@ -419,7 +437,8 @@ func TestImport_metadata(t *testing.T) {
 	p := embedded(t)
 	p.mustTool("import", write(t, lines(0, 10)))
 	p.serve(func(url string, _ tools.Store) {
-		status, body := post(t, url+"/api/search/lookup", []byte(`{"metric":"sys.cpu","tags":[{"key":"host","value":"web1"}]}`))
+		status, body := post(t, url+"/api/search/lookup",
+			[]byte(`{"metric":"sys.cpu","tags":[{"key":"host","value":"web1"}]}`))
 		if status != http.StatusOK || !strings.Contains(string(body), `"totalResults":1`) {
 			t.Errorf("got %d %s, want 200 and one result", status, body)
 		}
@@ -436,12 +455,30 @@ func TestImportLines(t *testing.T) {
 			status int
 			text   string
 		}{
-			"":           {"#uid tagk host\n\n#\nm 1 1 a=b\n#note {}\n", http.StatusOK, `#end {"points":1,"remarks":0,"blank":3,"refused":[{"line":5,`},
-			"malformed":  {"#uid tagk host\nm 1 1 a=b\n#note {\nm 1 1 a=b\n", http.StatusOK, `#end {"points":1,"remarks":0,"blank":1,"refused":[{"line":3,`},
-			"?skip=true": {"m\nm 1 1 a=b\n#note {\n\nm 1 1 a=b!\n#note {\"value\":{\"startTime\":1}}\nm 2 1 a=b", http.StatusOK, `#end {"points":2,"remarks":1,"blank":1,"refused":[{"line":1,`},
-			"name":       {"m 1 1 a=b\n\nm 1 1 a=b!\nm 2 1 a=b\n", http.StatusOK, `#end {"points":1,"remarks":0,"blank":1,"refused":[{"line":3,`},
-			"long line":  {"#uid tagk host\n#note " + strings.Repeat("x", 2<<20) + "\n", http.StatusOK, `"blank":1,"refused":[{"line":2,"error":"is longer than`},
-			"long body":  {strings.Repeat("#uid tagk "+strings.Repeat("h", 1000)+"\n", 40<<10), http.StatusRequestEntityTooLarge, "too large"},
+			"": {
+				"#uid tagk host\n\n#\nm 1 1 a=b\n#note {}\n", http.StatusOK,
+				`#end {"points":1,"remarks":0,"blank":3,"refused":[{"line":5,`,
+			},
+			"malformed": {
+				"#uid tagk host\nm 1 1 a=b\n#note {\nm 1 1 a=b\n", http.StatusOK,
+				`#end {"points":1,"remarks":0,"blank":1,"refused":[{"line":3,`,
+			},
+			"?skip=true": {
+				"m\nm 1 1 a=b\n#note {\n\nm 1 1 a=b!\n#note {\"value\":{\"startTime\":1}}\nm 2 1 a=b",
+				http.StatusOK, `#end {"points":2,"remarks":1,"blank":1,"refused":[{"line":1,`,
+			},
+			"name": {
+				"m 1 1 a=b\n\nm 1 1 a=b!\nm 2 1 a=b\n", http.StatusOK,
+				`#end {"points":1,"remarks":0,"blank":1,"refused":[{"line":3,`,
+			},
+			"long line": {
+				"#uid tagk host\n#note " + strings.Repeat("x", 2<<20) + "\n", http.StatusOK,
+				`"blank":1,"refused":[{"line":2,"error":"is longer than`,
+			},
+			"long body": {
+				strings.Repeat("#uid tagk "+strings.Repeat("h", 1000)+"\n", 40<<10),
+				http.StatusRequestEntityTooLarge, "too large",
+			},
 		} {
 			if !strings.HasPrefix(name, "?") {
 				name = ""

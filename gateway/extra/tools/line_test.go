@@ -66,11 +66,17 @@ func TestAppendLine_property(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := encoding.IntValue(rapid.Int64().Draw(t, "int"))
 		if rapid.Bool().Draw(t, "float") {
-			d := rapid.Float64().Filter(func(d float64) bool { return !math.IsInf(d, 0) && !math.IsNaN(d) }).Draw(t, "double")
+			d := rapid.Float64().Filter(func(d float64) bool { return !math.IsInf(d, 0) && !math.IsNaN(d) }).
+				Draw(t, "double")
 			v = encoding.FloatValue(d)
 		}
 		word := rapid.StringMatching(`[a-zA-Z0-9._/\-éü]{1,10}`)
-		want := &write.Point{Metric: word.Draw(t, "metric"), Time: rapid.Int64Range(1, maxTime).Draw(t, "time"), Value: v, Narrow: true}
+		want := &write.Point{
+			Metric: word.Draw(t, "metric"),
+			Time:   rapid.Int64Range(1, maxTime).Draw(t, "time"),
+			Value:  v,
+			Narrow: true,
+		}
 		var tags []byte
 		for i := range rapid.IntRange(1, 8).Draw(t, "tags") {
 			tag := write.Tag{K: fmt.Sprint("k", i), V: word.Draw(t, "value")}
@@ -98,8 +104,9 @@ func TestAppendLine_property(t *testing.T) {
 
 // Any line is refused, or it is a point that is read as itself after it was written as a line.
 func FuzzParseLine(f *testing.F) {
-	for _, line := range []string{"sys.cpu 1356998400 42 host=a", "put m 1356998400250 0.5 a=b c=d", "m 1356998400.250 -1e3 a=b",
-		"put 1 1 a=b", "m 1 1 a=b a=b", "caf\xe9 1 .5 a=\xfc", "m 1 -0.0 a=b", "\t", "# x", "m 1 1e-400 a=b"} {
+	for _, line := range []string{"sys.cpu 1356998400 42 host=a", "put m 1356998400250 0.5 a=b c=d",
+		"m 1356998400.250 -1e3 a=b", "put 1 1 a=b", "m 1 1 a=b a=b", "caf\xe9 1 .5 a=\xfc", "m 1 -0.0 a=b", "\t",
+		"# x", "m 1 1e-400 a=b"} {
 		f.Add([]byte(line))
 	}
 	f.Fuzz(func(t *testing.T, line []byte) {

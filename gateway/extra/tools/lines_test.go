@@ -21,7 +21,8 @@ func TestCopyLines(t *testing.T) {
 		var b, p bytes.Buffer
 		var counts exportCounts
 		r := &remote{url: "url"}
-		err := r.copyLines(strings.NewReader(in), receiver{out: &b, progress: func(line string) { fmt.Fprintln(&p, line) }, counts: &counts})
+		err := r.copyLines(strings.NewReader(in),
+			receiver{out: &b, progress: func(line string) { fmt.Fprintln(&p, line) }, counts: &counts})
 		if fault == "" && err != nil || fault != "" && (err == nil || !strings.Contains(err.Error(), fault)) {
 			t.Errorf("%q: %v, want %q", in, err, fault)
 		}
@@ -70,10 +71,11 @@ func TestWriteLines(t *testing.T) {
 	if err := f("", func(io.Writer, func(string)) (any, error) { return nil, broken }); !errors.Is(err, broken) {
 		t.Error(err)
 	}
-	if err := f("a\n#counts {\"points\":3}\n#error \"broken\\n#end {}\"\n", func(out io.Writer, _ func(string)) (any, error) {
-		fmt.Fprintln(out, "a")
-		return map[string]int{"points": 3}, broken
-	}); err != nil {
+	if err := f("a\n#counts {\"points\":3}\n#error \"broken\\n#end {}\"\n",
+		func(out io.Writer, _ func(string)) (any, error) {
+			fmt.Fprintln(out, "a")
+			return map[string]int{"points": 3}, broken
+		}); err != nil {
 		t.Error(err)
 	}
 

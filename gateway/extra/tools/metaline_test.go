@@ -22,10 +22,13 @@ func described(t *testing.T) *place {
 	p.mustTool("import", write(t, lines(0, 10)+"other 1356998400 1 host=web1 dc=lga\n"))
 	p.serve(func(url string, _ tools.Store) {
 		for path, body := range map[string]string{
-			"/api/annotation":  `{"startTime":1356998401,"endTime":1356998402,"description":"deploy é","notes":"of \"x\"\nand y","custom":{"who":"ops"}}`,
+			"/api/annotation": `{"startTime":1356998401,"endTime":1356998402,"description":"deploy é",` +
+				`"notes":"of \"x\"\nand y","custom":{"who":"ops"}}`,
 			"/api/annotation?": `{"startTime":1356998403250,"tsuid":"000001000001000001","description":"on a series"}`,
-			"/api/uid/uidmeta": `{"uid":"000001","type":"metric","displayName":"CPU","notes":"all of it","custom":{"owner":"ops"}}`,
-			"/api/uid/tsmeta":  `{"tsuid":"000001000001000002","displayName":"CPU of web1","units":"%","max":100.5,"retention":30}`,
+			"/api/uid/uidmeta": `{"uid":"000001","type":"metric","displayName":"CPU","notes":"all of it",` +
+				`"custom":{"owner":"ops"}}`,
+			"/api/uid/tsmeta": `{"tsuid":"000001000001000002","displayName":"CPU of web1","units":"%",` +
+				`"max":100.5,"retention":30}`,
 		} {
 			if status, answer := post(t, url+path, []byte(body)); status != http.StatusOK {
 				t.Fatalf("%s: %d %s", path, status, answer)
@@ -43,8 +46,9 @@ func (p *place) told() (all []string) {
 		defer http.DefaultClient.CloseIdleConnections()
 		for _, path := range []string{
 			"/api/query?start=1356998400&end=1356998500&ms=true&global_annotations=true&m=sum:sys.cpu{host=web0}",
-			"/api/annotation?start_time=1356998401", "/api/uid/uidmeta?uid=000001&type=metric", "/api/uid/tsmeta?tsuid=000001000001000002",
-			"/api/search/lookup?m=sys.cpu", "/api/search/lookup?m={host=web1}",
+			"/api/annotation?start_time=1356998401", "/api/uid/uidmeta?uid=000001&type=metric",
+			"/api/uid/tsmeta?tsuid=000001000001000002", "/api/search/lookup?m=sys.cpu",
+			"/api/search/lookup?m={host=web1}",
 		} {
 			resp, err := http.Get(url + path)
 			if err != nil {
@@ -117,7 +121,8 @@ func TestRemarks_move(t *testing.T) {
 // A meta line that is refused ends the import before it, and the points before it are imported.
 func TestRemarks_refused(t *testing.T) {
 	file := write(t, lines(0, 3)+`#note {"value":{"startTime":1356998401,"description":"a"}}`+"\n"+
-		`#uidmeta {"kind":"metrics","name":"nobody","value":{"type":"METRIC"}}`+"\n"+lines(3, 5)+"#note of somebody\n#note {\n")
+		`#uidmeta {"kind":"metrics","name":"nobody","value":{"type":"METRIC"}}`+"\n"+lines(3, 5)+
+		"#note of somebody\n#note {\n")
 	p := embedded(t)
 	for range 2 {
 		p.failTool(":5: #uidmeta: No such name", "import", file)
@@ -144,15 +149,18 @@ func mustRead(t *testing.T, name string) []byte {
 // A name whose UID has data is not deleted without -force. With it the name is deleted with its
 // meta data, and its points stay but cannot be read.
 func TestUID_delete(t *testing.T) {
-	for name, make := range map[string]func() *place{"embedded": func() *place { return described(t) }, "salted HBase": func() *place {
-		from := described(t)
-		p := onHBase(t)
-		p.cfg.SaltWidth, p.cfg.TagVWidth = 1, 4
-		file := filepath.Join(t.TempDir(), "all")
-		from.mustTool("export", "-all", "-o", file, "1970/03/01")
-		p.mustTool("import", file)
-		return p
-	}} {
+	for name, make := range map[string]func() *place{
+		"embedded": func() *place { return described(t) },
+		"salted HBase": func() *place {
+			from := described(t)
+			p := onHBase(t)
+			p.cfg.SaltWidth, p.cfg.TagVWidth = 1, 4
+			file := filepath.Join(t.TempDir(), "all")
+			from.mustTool("export", "-all", "-o", file, "1970/03/01")
+			p.mustTool("import", file)
+			return p
+		},
+	} {
 		t.Run(name, func(t *testing.T) {
 			p := make()
 			for _, args := range [][]string{{"metrics", "sys.cpu"}, {"tagk", "dc"}, {"tagv", "lga"}, {"tagv", "web1"}} {

@@ -40,10 +40,28 @@ type handJob struct {
 }
 
 var handJobs = []handJob{
-	{name: "compact", args: []string{"1356998400", "1357020000", "m1", "m2"}, refused: []int{0, 1}, points: true, ends: "12 compacted"},
+	{
+		name:    "compact",
+		args:    []string{"1356998400", "1357020000", "m1", "m2"},
+		refused: []int{0, 1},
+		points:  true,
+		ends:    "12 compacted",
+	},
 	{name: "retention", args: []string{"run"}, refused: []int{0}, ends: "4 rows were past, 4 deleted"},
-	{name: "rollup", args: []string{"1356998400", "1357020000", "m1", "m2"}, refused: []int{0, 1}, points: true, ends: "proven: 2 of 2"},
-	{name: "fsck", args: []string{"--fix-all", "--full-scan"}, refused: []int{0, 1}, points: true, ends: "Total Errors Fixed: 12"},
+	{
+		name:    "rollup",
+		args:    []string{"1356998400", "1357020000", "m1", "m2"},
+		refused: []int{0, 1},
+		points:  true,
+		ends:    "proven: 2 of 2",
+	},
+	{
+		name:    "fsck",
+		args:    []string{"--fix-all", "--full-scan"},
+		refused: []int{0, 1},
+		points:  true,
+		ends:    "Total Errors Fixed: 12",
+	},
 }
 
 // withJobs are the settings that the jobs need.
@@ -53,7 +71,8 @@ func withJobs(t *testing.T) func(cfg *gateway.Config) {
 		cfg.Rollups = `auto:{"aggregationIds":{"sum":0,"count":1},"intervals":[
 			{"table":"tsdb","preAggregationTable":"pre","interval":"1m","rowSpan":"1h","defaultInterval":true},
 			{"table":"r1h","preAggregationTable":"r1h-pre","interval":"1h","rowSpan":"1d"}]}`
-		gateway.SettingsOf[retention.Settings](cfg).Retention, gateway.SettingsOf[rollups.Settings](cfg).RollupRate = rules, "off"
+		gateway.SettingsOf[retention.Settings](cfg).Retention = rules
+		gateway.SettingsOf[rollups.Settings](cfg).RollupRate = "off"
 	}
 }
 
@@ -105,11 +124,19 @@ func (p *place) hourly(job string) {
 			for hour := range uint32(6) {
 				base := uint32(start) + hour*encoding.RowSeconds
 				at := int64(base)*1000 + 700
-				cells := []fsck.Cell{{Qualifier: []byte{0, 0}, Value: []byte{1}, Timestamp: at}, {Qualifier: []byte{0, 0x10}, Value: []byte{byte(hour)}, Timestamp: at + 1000}}
-				if job == "fsck" {
-					cells = append(cells, fsck.Cell{Qualifier: []byte{0, 0x11}, Value: []byte{0, byte(hour)}, Timestamp: at + 2000})
+				cells := []fsck.Cell{
+					{Qualifier: []byte{0, 0}, Value: []byte{1}, Timestamp: at},
+					{Qualifier: []byte{0, 0x10}, Value: []byte{byte(hour)}, Timestamp: at + 1000},
 				}
-				rows = append(rows, damage.Row{Row: fsck.Row{Key: cfg.Schema.AppendRowKey(nil, s.Metric, base, s.Tags), Cells: cells}})
+				if job == "fsck" {
+					cells = append(cells, fsck.Cell{
+						Qualifier: []byte{0, 0x11},
+						Value:     []byte{0, byte(hour)},
+						Timestamp: at + 2000,
+					})
+				}
+				rows = append(rows,
+					damage.Row{Row: fsck.Row{Key: cfg.Schema.AppendRowKey(nil, s.Metric, base, s.Tags), Cells: cells}})
 			}
 		}
 		p.lay(st, rows)
@@ -174,7 +201,8 @@ func TestJobs_noWrites(t *testing.T) {
 			p.finish(&job)
 			_, want = p.answers()
 		})
-		for _, class := range []string{"org.apache.hadoop.hbase.RegionTooBusyException", "org.apache.hadoop.hbase.NotServingRegionException",
+		for _, class := range []string{"org.apache.hadoop.hbase.RegionTooBusyException",
+			"org.apache.hadoop.hbase.NotServingRegionException",
 			"org.apache.hadoop.hbase.quotas.SpaceLimitingException"} {
 			for _, first := range job.refused {
 				synctest.Test(t, func(t *testing.T) { refuseWrites(t, &job, class, first, want) })
@@ -211,7 +239,8 @@ func refuseWrites(t *testing.T, job *handJob, class string, first int, want []st
 	p.finish(job)
 	points, got := p.answers()
 	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("%s, after calls that were refused from the %dth on with %s: -undisturbed +got\n%s", job.name, first, class, d)
+		t.Errorf("%s, after calls that were refused from the %dth on with %s: -undisturbed +got\n%s",
+			job.name, first, class, d)
 	}
 	if job.points && !slices.Equal(points, before) {
 		t.Errorf("%s: -before +after\n%s", job.name, cmp.Diff(before, points))
@@ -224,7 +253,12 @@ func TestJobs_noRoom(t *testing.T) {
 	for _, job := range handJobs[1:] { // an embedded store compacts nothing
 		disk := &smallDisk{FS: vfs.NewMem()}
 		disk.free.Store(1 << 29)
-		st, err := pebble.Open("db", pebble.Options{FS: disk, Grouping: encoding.DefaultSchema().RowHours(), IdleFlush: -1, Logger: slog.New(slog.DiscardHandler)})
+		st, err := pebble.Open("db", pebble.Options{
+			FS:        disk,
+			Grouping:  encoding.DefaultSchema().RowHours(),
+			IdleFlush: -1,
+			Logger:    slog.New(slog.DiscardHandler),
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -235,7 +269,8 @@ func TestJobs_noRoom(t *testing.T) {
 
 		disk.free.Store(7 << 20)
 		if job.name != "retention" {
-			if err := p.tool("", nil, job.name, job.args...); err == nil || !strings.Contains(err.Error(), "no room on the disk") {
+			if err := p.tool("", nil, job.name, job.args...); err == nil ||
+				!strings.Contains(err.Error(), "no room on the disk") {
 				t.Errorf("%s: got %v, want that there is no room\n%s", job.name, err, &p.out)
 			}
 			after, same := p.answers()

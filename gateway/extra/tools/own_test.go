@@ -35,7 +35,8 @@ func TestOwnTransport(t *testing.T) {
 				t.Fatal(err)
 			}
 			in := bufio.NewReader(resp.Body)
-			if line, err := in.ReadString('\n'); line != "got this\n" || err != nil || resp.StatusCode != http.StatusOK || resp.Header.Get("Answer") != "yes" {
+			if line, err := in.ReadString('\n'); line != "got this\n" || err != nil ||
+				resp.StatusCode != http.StatusOK || resp.Header.Get("Answer") != "yes" {
 				t.Errorf("%s: got %q, %v, %d, %v", path, line, err, resp.StatusCode, resp.Header)
 			}
 			if path == "/abort" {
@@ -57,16 +58,19 @@ type roundTrip func(*http.Request) *http.Response
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r), nil }
 
-// The lines of a file are sent part by part: one while the points of the one before become durable, and none before all of
-// these are with the writer.
+// The lines of a file are sent part by part: one while the points of the one before become durable,
+// and none before all of these are with the writer.
 func TestImport_inTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		answers := make(chan *io.PipeWriter, 10)
-		r := &remote{url: "http://gateway", client: &http.Client{Transport: roundTrip(func(*http.Request) *http.Response {
-			from, to := io.Pipe()
-			answers <- to
-			return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: from}
-		})}}
+		r := &remote{
+			url: "http://gateway",
+			client: &http.Client{Transport: roundTrip(func(*http.Request) *http.Response {
+				from, to := io.Pipe()
+				answers <- to
+				return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: from}
+			})},
+		}
 		f, err := openInput("-", strings.NewReader(strings.Repeat("m 1356998400 1 a=b\n", 2*chunkLines+1)))
 		if err != nil {
 			t.Fatal(err)

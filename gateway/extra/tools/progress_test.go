@@ -22,14 +22,16 @@ func TestProgress(t *testing.T) {
 		p.end()
 		return out.String()
 	}
-	if got, want := f(false, 800), "dir/points.gz: 25% of the file, 36s left, 2000 lines, 1800 points, 150 points/s\npoints.gz:7: refused\n"; got != want {
+	if got, want := f(false, 800), "dir/points.gz: 25% of the file, 36s left, 2000 lines, 1800 points, "+
+		"150 points/s\npoints.gz:7: refused\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if got, want := f(false, -1), "dir/points.gz: 2000 lines, 1800 points, 150 points/s\npoints.gz:7: refused\n"; got != want {
+	if got, want := f(false, -1),
+		"dir/points.gz: 2000 lines, 1800 points, 150 points/s\npoints.gz:7: refused\n"; got != want {
 		t.Errorf("a pipe: got %q, want %q", got, want)
 	}
-	if got := f(true, 800); !strings.Contains(got, "\r") || !strings.Contains(got, "points.gz") || !strings.Contains(got, "points.gz:7: refused\n") ||
-		strings.Contains(got, "of the file") {
+	if got := f(true, 800); !strings.Contains(got, "\r") || !strings.Contains(got, "points.gz") ||
+		!strings.Contains(got, "points.gz:7: refused\n") || strings.Contains(got, "of the file") {
 		t.Errorf("on a terminal: got %q, want a bar and the refused line", got)
 	}
 }

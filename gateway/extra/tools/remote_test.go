@@ -37,8 +37,19 @@ func TestAdmits(t *testing.T) {
 }
 
 func TestFormatValue(t *testing.T) {
-	for text, want := range map[string]string{"1": "1", "-9223372036854775808": "-9223372036854775808", "1.0": "1.000000",
-		"0.1234567": "0.123457", "1e3": "1000.000000", "NaN": "NaN", "-Inf": "-Infinity", "Inf": "Infinity", `"NaN"`: "NaN", `"-Infinity"`: "-Infinity", "9223372036854775808": "9223372036854775808.000000"} {
+	for text, want := range map[string]string{
+		"1":                    "1",
+		"-9223372036854775808": "-9223372036854775808",
+		"1.0":                  "1.000000",
+		"0.1234567":            "0.123457",
+		"1e3":                  "1000.000000",
+		"NaN":                  "NaN",
+		"-Inf":                 "-Infinity",
+		"Inf":                  "Infinity",
+		`"NaN"`:                "NaN",
+		`"-Infinity"`:          "-Infinity",
+		"9223372036854775808":  "9223372036854775808.000000",
+	} {
 		v, err := readNumber(text)
 		if err != nil {
 			t.Fatal(err)
@@ -70,7 +81,8 @@ func TestQueryArguments(t *testing.T) {
 	f("1h-ago sum m", "1h-ago  | sum m false  map[]")
 	f("1h-ago now sum m a=b c=*", "1h-ago now | sum m false  map[a:b c:*]")
 	f("2013/01/01-00:00 2013/01/02-00:00 max rate m", "2013/01/01-00:00 2013/01/02-00:00 | max m true  map[]")
-	f("1 2 sum rate counter,100,5 downsample 60000 avg m sum n a=b", "1 2 | sum m true 60000ms-avg map[] {true 100 5} | sum n false  map[a:b]")
+	f("1 2 sum rate counter,100,5 downsample 60000 avg m sum n a=b",
+		"1 2 | sum m true 60000ms-avg map[] {true 100 5} | sum n false  map[a:b]")
 	f("1 sum downsample 5m avg m", "1  | sum m false 5m-avg map[]")
 	f("1 sum rate counter m", "1  | sum m true  map[] {true 0 0}")
 	f("1 some m", `AGG: got "some"`)

@@ -31,7 +31,10 @@ func retained(p *place) (cells [2][]string) {
 		for i, s := range cfg.Series {
 			for hour := range uint32(6) {
 				key := cfg.Schema.AppendRowKey(nil, s.Metric, uint32(start)+hour*encoding.RowSeconds, s.Tags)
-				rows = append(rows, damage.Row{Row: fsck.Row{Key: key, Cells: []fsck.Cell{{Qualifier: []byte{0, 0}, Value: []byte{1}, Timestamp: 1}}}})
+				rows = append(rows, damage.Row{Row: fsck.Row{
+					Key:   key,
+					Cells: []fsck.Cell{{Qualifier: []byte{0, 0}, Value: []byte{1}, Timestamp: 1}},
+				}})
 				cells[i] = append(cells[i], fmt.Sprintf("%x 0000=01@1", key))
 			}
 		}
@@ -56,7 +59,11 @@ func TestRetention(t *testing.T) {
 				return cells
 			}
 			plan := p.mustTool("retention", "plan")
-			for _, want := range []string{"table tsdb: 4 rows of 64 bytes are past", "m1: 4 rows of 64 bytes before 2013-01-01 04:00 UTC (line 2, ^m1$ 2d)", "1 metrics match no line and are kept"} {
+			for _, want := range []string{
+				"table tsdb: 4 rows of 64 bytes are past",
+				"m1: 4 rows of 64 bytes before 2013-01-01 04:00 UTC (line 2, ^m1$ 2d)",
+				"1 metrics match no line and are kept",
+			} {
 				if !strings.Contains(plan, want) {
 					t.Errorf("the plan is\n%s, want\n%s", plan, want)
 				}
@@ -89,16 +96,20 @@ func TestRetention_guard(t *testing.T) {
 		gateway.SettingsOf[retention.Settings](p.cfg).Retention = "30d"
 		work := func(url string) {
 			refused := "nothing is deleted: of table tsdb 12 rows are past and only 0 are not"
-			if err := p.tool(url, nil, "retention", "run"); err == nil || !strings.Contains(err.Error(), refused) || !strings.Contains(err.Error(), "-yes-delete 12") {
+			if err := p.tool(url, nil, "retention", "run"); err == nil || !strings.Contains(err.Error(), refused) ||
+				!strings.Contains(err.Error(), "-yes-delete 12") {
 				t.Errorf("run: %v", err)
 			}
-			if err := p.tool(url, nil, "retention", "run", "-yes-delete", "11"); err == nil || !strings.Contains(err.Error(), "12 rows are past, at most 11 may go") {
+			if err := p.tool(url, nil, "retention", "run", "-yes-delete", "11"); err == nil ||
+				!strings.Contains(err.Error(), "12 rows are past, at most 11 may go") {
 				t.Errorf("run for 11 rows: %v", err)
 			}
-			if err := p.tool(url, nil, "retention", "plan"); err != nil || !strings.Contains(p.out.String(), "run: "+refused) {
+			if err := p.tool(url, nil, "retention", "plan"); err != nil ||
+				!strings.Contains(p.out.String(), "run: "+refused) {
 				t.Errorf("plan: %v, %s", err, &p.out)
 			}
-			if err := p.tool(url, nil, "retention", "run", "-yes-delete", "12"); err != nil || !strings.Contains(p.out.String(), "12 deleted") {
+			if err := p.tool(url, nil, "retention", "run", "-yes-delete", "12"); err != nil ||
+				!strings.Contains(p.out.String(), "12 deleted") {
 				t.Errorf("run for 12 rows: %v, %s", err, &p.out)
 			}
 		}
@@ -151,7 +162,8 @@ func TestRetention_refused(t *testing.T) {
 		{rules, []string{"run", "-rate", "-1"}, "rate: got -1"},
 	} {
 		gateway.SettingsOf[retention.Settings](p.cfg).Retention = c.rules
-		if err := p.tool("http://127.0.0.1:1", nil, "retention", c.args...); err == nil || !strings.Contains(err.Error(), c.want) {
+		err := p.tool("http://127.0.0.1:1", nil, "retention", c.args...)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%q: %v, want %q", c.args, err, c.want)
 		}
 	}
@@ -174,9 +186,20 @@ func TestRetention_meta(t *testing.T) {
 				for _, s := range p.named(st).Series {
 					tsuid := append(slices.Clone(s.Metric), s.Tags...)
 					tsuids = append(tsuids, string(tsuid))
-					all = append(all, store.Mutation{Row: tsuid, Family: encoding.FamilyName, Qualifier: []byte(encoding.TSMetaQualifier),
-						Value: encoding.AppendTSMeta(nil, encoding.TSMeta{TSUID: tsuid.String(), Created: 1, Max: encoding.JSONDouble(math.NaN()), Min: encoding.JSONDouble(math.NaN())})},
-						store.Mutation{Row: tsuid, Family: encoding.FamilyName, Qualifier: []byte(encoding.MetaCounterQualifier), Value: encoding.AppendCounter(nil, 6)})
+					all = append(all, store.Mutation{Row: tsuid, Family: encoding.FamilyName,
+						Qualifier: []byte(encoding.TSMetaQualifier),
+						Value: encoding.AppendTSMeta(nil, encoding.TSMeta{
+							TSUID:   tsuid.String(),
+							Created: 1,
+							Max:     encoding.JSONDouble(math.NaN()),
+							Min:     encoding.JSONDouble(math.NaN()),
+						})},
+						store.Mutation{
+							Row:       tsuid,
+							Family:    encoding.FamilyName,
+							Qualifier: []byte(encoding.MetaCounterQualifier),
+							Value:     encoding.AppendCounter(nil, 6),
+						})
 				}
 				if err := st.Apply(t.Context(), p.cfg.TableMeta, all); err != nil {
 					t.Fatal(err)
@@ -184,7 +207,8 @@ func TestRetention_meta(t *testing.T) {
 			})
 			described := func() (out []string) {
 				p.use(func(st tools.Store) {
-					for row, err := range store.Rows(t.Context(), st, store.Scan{Table: p.cfg.TableMeta, Family: encoding.FamilyName}) {
+					scan := store.Scan{Table: p.cfg.TableMeta, Family: encoding.FamilyName}
+					for row, err := range store.Rows(t.Context(), st, scan) {
 						if err != nil {
 							t.Fatal(err)
 						}
@@ -194,7 +218,8 @@ func TestRetention_meta(t *testing.T) {
 				return out
 			}
 
-			if out := p.mustTool("retention", "plan", "-meta"); !strings.Contains(out, "1 TSMeta and 1 counters would be deleted, of 1 series") {
+			out := p.mustTool("retention", "plan", "-meta")
+			if !strings.Contains(out, "1 TSMeta and 1 counters would be deleted, of 1 series") {
 				t.Errorf("plan: %s", out)
 			}
 			if d := cmp.Diff(tsuids, described()); d != "" {

@@ -61,10 +61,24 @@ type place struct {
 
 func newPlace(t *testing.T, address string, open func() (tools.Store, error), change ...func(*gateway.Config)) *place {
 	cfg := &gateway.Config{
-		Common: settings.Common{Store: address, TableData: "tsdb", TableUID: "tsdb-uid", TableMeta: "tsdb-meta", TableTree: "tsdb-tree",
-			SaltBuckets: 20, MetricWidth: 3, TagKWidth: 3, TagVWidth: 3},
-		Listen: "127.0.0.1:0", PutCells: "single", QueryTimeout: 5 * time.Minute, PutTimeout: 5 * time.Minute, AutoMetrics: "true", KnownWithin: time.Millisecond,
-		Extras: extra.All(),
+		Common: settings.Common{
+			Store:       address,
+			TableData:   "tsdb",
+			TableUID:    "tsdb-uid",
+			TableMeta:   "tsdb-meta",
+			TableTree:   "tsdb-tree",
+			SaltBuckets: 20,
+			MetricWidth: 3,
+			TagKWidth:   3,
+			TagVWidth:   3,
+		},
+		Listen:       "127.0.0.1:0",
+		PutCells:     "single",
+		QueryTimeout: 5 * time.Minute,
+		PutTimeout:   5 * time.Minute,
+		AutoMetrics:  "true",
+		KnownWithin:  time.Millisecond,
+		Extras:       extra.All(),
 	}
 	gateway.SettingsOf[hostmetrics.Settings](cfg).SelfMetrics = "0"
 	for _, f := range change {
@@ -86,12 +100,15 @@ func newPlace(t *testing.T, address string, open func() (tools.Store, error), ch
 // embedded returns an embedded store in memory, which can be opened only once at a time.
 func embedded(t *testing.T) *place {
 	files := vfs.NewMem()
-	return newPlace(t, "pebble:test", func() (tools.Store, error) { return pebble.Open("db", pebble.Options{FS: files}) })
+	return newPlace(t, "pebble:test", func() (tools.Store, error) {
+		return pebble.Open("db", pebble.Options{FS: files})
+	})
 }
 
 func onHBase(t *testing.T, change ...func(*gateway.Config)) *place {
 	fake := hbasefake.For(t, hbasefake.Options{})
-	p := newPlace(t, "hbase:"+fake.Address(), func() (tools.Store, error) { return hbase.Open(hbase.Config{Quorum: fake.Address()}) }, change...)
+	p := newPlace(t, "hbase:"+fake.Address(),
+		func() (tools.Store, error) { return hbase.Open(hbase.Config{Quorum: fake.Address()}) }, change...)
 	p.fake = fake
 	return p
 }
@@ -161,9 +178,21 @@ func (p *place) tool(url string, in io.Reader, name string, args ...string) erro
 		p.Fatal(err)
 	}
 	settings.Gateway, settings.Tokens = url, p.tokens
-	e := &tools.Env{Settings: settings, Open: func(bool) (tools.Store, error) { return p.open() }, In: in, Out: &p.out, Err: &p.errs, Now: p.now, Log: p.log, User: p.user}
+	e := &tools.Env{
+		Settings: settings,
+		Open:     func(bool) (tools.Store, error) { return p.open() },
+		In:       in,
+		Out:      &p.out,
+		Err:      &p.errs,
+		Now:      p.now,
+		Log:      p.log,
+		User:     p.user,
+	}
 	e.Backups = func(address string) tools.Backups {
-		return open.Backups{Address: address, Config: open.Config{Schema: p.cfg.Schema(), Log: slog.New(slog.DiscardHandler)}}
+		return open.Backups{
+			Address: address,
+			Config:  open.Config{Schema: p.cfg.Schema(), Log: slog.New(slog.DiscardHandler)},
+		}
 	}
 	if p.to != nil {
 		e.Out = p.to
@@ -213,7 +242,10 @@ func post(t *testing.T, url string, body []byte) (int, []byte) {
 func (p *place) fill(r *conformance.Data) {
 	p.serve(func(url string, st tools.Store) {
 		d := uid.New(uid.Config{Store: st, Table: "tsdb-uid", Schema: p.cfg.Schema()})
-		kinds := map[string]encoding.UIDKind{"metric": encoding.UIDMetric, "metrics": encoding.UIDMetric, "tagk": encoding.UIDTagK, "tagv": encoding.UIDTagV}
+		kinds := map[string]encoding.UIDKind{
+			"metric": encoding.UIDMetric, "metrics": encoding.UIDMetric, "tagk": encoding.UIDTagK,
+			"tagv": encoding.UIDTagV,
+		}
 		for _, a := range r.Assign {
 			if _, err := d.Assign(p.Context(), kinds[a[0]], a[1]); err != nil {
 				p.Fatal(err)
@@ -231,13 +263,17 @@ func (p *place) fill(r *conformance.Data) {
 // compare asks the recorded queries and compares the answers with those of OpenTSDB.
 func (p *place) compare(r *conformance.Data) {
 	p.Helper()
-	c := compare.Comparer{MessageStart: true, Permits: []compare.Permit{{Path: compare.Path{"error", "details"}, Kinds: []compare.Kind{compare.Extra},
-		Reason: "of errors only code and message were recorded"}}}
+	c := compare.Comparer{
+		MessageStart: true,
+		Permits: []compare.Permit{{Path: compare.Path{"error", "details"}, Kinds: []compare.Kind{compare.Extra},
+			Reason: "of errors only code and message were recorded"}},
+	}
 	wrong := 0
 	p.serve(func(url string, _ tools.Store) {
 		for _, q := range r.Queries {
 			status, body := post(p.T, url+q.Path, q.Request)
-			report, err := c.Answers(compare.Answer{Status: q.Status, Body: q.Response}, compare.Answer{Status: status, Body: body})
+			report, err := c.Answers(compare.Answer{Status: q.Status, Body: q.Response},
+				compare.Answer{Status: status, Body: body})
 			if err != nil {
 				p.Fatalf("%s: %v: %.200s", q.Request, err, body)
 			}
@@ -346,7 +382,9 @@ func TestRoundTrip(t *testing.T) {
 	if n := cluster.count(func(c store.Cell) bool { return len(c.Qualifier) > 4 }); n == 0 {
 		t.Error("no cell on HBase holds several points")
 	}
-	if n := appending.count(func(c store.Cell) bool { return !bytes.Equal(c.Qualifier, encoding.AppendColumn) }); n > 0 {
+	if n := appending.count(func(c store.Cell) bool {
+		return !bytes.Equal(c.Qualifier, encoding.AppendColumn)
+	}); n > 0 {
 		t.Errorf("%d cells are no append columns", n)
 	}
 	if !bytes.Equal(text(t, file), text(t, again)) {

@@ -33,16 +33,22 @@ func (p *place) scanned(st tools.Store) {
 	for i := range cells {
 		cells[i].Timestamp = 1000
 	}
-	rows := []damage.Row{{Row: fsck.Row{Key: key, Cells: cells}}, broken(cfg.Series[0], cfg.Schema, 1357002000), broken(cfg.Series[1], cfg.Schema, 1356998400)}
+	rows := []damage.Row{
+		{Row: fsck.Row{Key: key, Cells: cells}},
+		broken(cfg.Series[0], cfg.Schema, 1357002000),
+		broken(cfg.Series[1], cfg.Schema, 1356998400),
+	}
 	p.lay(st, rows)
 }
 
-const scannedText = `[0, 0, 1, 80, -30, 39, 0, 0, 0, 1, 0, 0, 1] m1 1356998400 (Tue Jan 01 00:00:00 UTC 2013) {host=webm1}
+const scannedText = `[0, 0, 1, 80, -30, 39, 0, 0, 0, 1, 0, 0, 1] m1 1356998400 ` +
+	`(Tue Jan 01 00:00:00 UTC 2013) {host=webm1}
   [0, 0]	[-42]	0	l	1356998400	(Tue Jan 01 00:00:00 UTC 2013)
   [0, 16, 0, 43]	[1, 64, -96, 0, 0, 0] = 2 values:
     [0, 16]	[1]	1	l	1356998401	(Tue Jan 01 00:00:01 UTC 2013)
     [0, 43]	[64, -96, 0, 0]	2	f	1356998402	(Tue Jan 01 00:00:02 UTC 2013)
-  [1, 0, 60]	[123, 34, 115, 116, 97, 114, 116, 84, 105, 109, 101, 34, 58, 49, 51, 53, 54, 57, 57, 56, 52, 54, 48, 125]	60	{"startTime":1356998460}	1356998460000	(Tue Jan 01 00:01:00 UTC 2013)
+  [1, 0, 60]	[123, 34, 115, 116, 97, 114, 116, 84, 105, 109, 101, 34, 58, 49, 51, 53, 54, 57, 57, 56, ` +
+	`52, 54, 48, 125]	60	{"startTime":1356998460}	1356998460000	(Tue Jan 01 00:01:00 UTC 2013)
   [5, 0, 0]	[1, 0, 7, 0, -16, 6] = 2 values:
     [0, -16]	[6]	15	l	1356998415	(Tue Jan 01 00:00:15 UTC 2013)
     [1, 0]	[7]	16	l	1356998416	(Tue Jan 01 00:00:16 UTC 2013)
@@ -66,7 +72,8 @@ func TestScan(t *testing.T) {
 	p.use(p.scanned)
 	f := func(url, want string, args ...string) {
 		t.Helper()
-		if err := p.tool(url, nil, "scan", append(args, "1356998400", "1357001999", "sum", "m1", "host=webm1")...); err != nil {
+		if err := p.tool(url, nil, "scan",
+			append(args, "1356998400", "1357001999", "sum", "m1", "host=webm1")...); err != nil {
 			t.Fatal(err)
 		}
 		if d := cmp.Diff(want, p.out.String()); d != "" {
@@ -81,16 +88,20 @@ func TestScan(t *testing.T) {
 	p.serve(func(url string, _ tools.Store) {
 		f(url, scannedText)
 		f(url, scannedLines, "--import")
-		if err := p.tool(url, nil, "scan", "--delete", "1356998400", "sum", "m1"); err == nil || !strings.Contains(err.Error(), "a gateway has the store open") {
+		if err := p.tool(url, nil, "scan", "--delete", "1356998400", "sum", "m1"); err == nil ||
+			!strings.Contains(err.Error(), "a gateway has the store open") {
 			t.Errorf("delete through a gateway: got %v, want that a gateway has the store open", err)
 		}
 	})
 
-	if err := p.tool("", nil, "scan", "1356998400", "1357001999", "sum", "m1", "host=webm2"); err != nil || p.out.Len() > 0 {
+	if err := p.tool("", nil, "scan", "1356998400", "1357001999", "sum", "m1", "host=webm2"); err != nil ||
+		p.out.Len() > 0 {
 		t.Errorf("another series: got %v, want nothing printed\n%s", err, &p.out)
 	}
 	// Two sub-queries that ask for the same rows print them once.
-	if err := p.tool("", nil, "scan", "--import", "1356998400", "1357001999", "sum", "m1", "max", "m1", "host=webm1"); err != nil || p.out.String() != scannedLines {
+	if err := p.tool(
+		"", nil, "scan", "--import", "1356998400", "1357001999", "sum", "m1", "max", "m1", "host=webm1",
+	); err != nil || p.out.String() != scannedLines {
 		t.Errorf("the same rows asked for twice: got %v, want them printed once\n%s", err, &p.out)
 	}
 	if err := p.tool("", nil, "scan", "1356998400"); err == nil {
@@ -101,7 +112,10 @@ func TestScan(t *testing.T) {
 // On both stores --delete deletes exactly the points that it prints: no cell that cannot be read,
 // no other hour or series, no annotation, and no point of a row that has changed after it was read.
 func TestScan_delete(t *testing.T) {
-	for name, open := range map[string]func(*testing.T) *place{"embedded": embedded, "hbase": func(t *testing.T) *place { return onHBase(t) }} {
+	for name, open := range map[string]func(*testing.T) *place{
+		"embedded": embedded,
+		"hbase":    func(t *testing.T) *place { return onHBase(t) },
+	} {
 		t.Run(name, func(t *testing.T) {
 			p := open(t)
 			p.use(p.scanned)
@@ -114,13 +128,15 @@ func TestScan_delete(t *testing.T) {
 				st, err := inner()
 				return &meddled{st, func() {
 					row := []byte{0, 0, 1, 0x50, 0xE2, 0x27, 0, 0, 0, 1, 0, 0, 1}
-					if err := st.Apply(t.Context(), "tsdb", []store.Mutation{{Row: row, Family: "t", Qualifier: []byte{0, 0}, Value: []byte{99}}}); err != nil {
+					m := store.Mutation{Row: row, Family: "t", Qualifier: []byte{0, 0}, Value: []byte{99}}
+					if err := st.Apply(t.Context(), "tsdb", []store.Mutation{m}); err != nil {
 						t.Error(err)
 					}
 				}}, err
 			}
 			args := []string{"--delete", "1356998400", "1357001999", "sum", "m1"}
-			if err := p.tool("", nil, "scan", args...); err == nil || !strings.Contains(err.Error(), "1 rows have changed") || p.out.String() != scannedLines {
+			if err := p.tool("", nil, "scan", args...); err == nil ||
+				!strings.Contains(err.Error(), "1 rows have changed") || p.out.String() != scannedLines {
 				t.Errorf("got %v, want that 1 row has changed\n%s", err, &p.out)
 			}
 
@@ -164,7 +180,8 @@ func TestScan_deleteUnprinted(t *testing.T) {
 		var before, after []string
 		p.use(func(st tools.Store) { before = p.rowCells(st) })
 		p.to = &fullPipe{left}
-		if err := p.tool("", nil, "scan", "--delete", "1356998400", "1357001999", "sum", "m1"); err == nil || !strings.Contains(err.Error(), io.ErrClosedPipe.Error()) {
+		err := p.tool("", nil, "scan", "--delete", "1356998400", "1357001999", "sum", "m1")
+		if err == nil || !strings.Contains(err.Error(), io.ErrClosedPipe.Error()) {
 			t.Errorf("%d bytes can be written: got %v, want %v", left, err, io.ErrClosedPipe)
 		}
 		p.use(func(st tools.Store) { after = p.rowCells(st) })
@@ -192,13 +209,18 @@ func TestScan_deleteThenImport(t *testing.T) {
 		one := fsck.Cell{Qualifier: []byte{0, 0x20}, Value: []byte{1}}
 		rows := []damage.Row{
 			row(m1.Metric, 1356998400, m1.Tags, one,
-				fsck.Cell{Qualifier: []byte{0, 0x3B}, Value: []byte{0x7F, 0xC0, 0, 0}},                             // NaN
-				fsck.Cell{Qualifier: []byte{0, 0x4F}, Value: []byte{0x7F, 0xF0, 0, 0, 0, 0, 0, 0}},                 // infinite
-				fsck.Cell{Qualifier: []byte{0, 0x50, 0, 0x6B, 0, 0x70}, Value: []byte{5, 0x7F, 0x80, 0, 0, 7, 0}}), // one of three
-			row(m1.Metric, 0, m1.Tags, one, fsck.Cell{Qualifier: []byte{0, 0}, Value: []byte{3}}),                       // the second 0
-			row(m1.Metric, 7200, m1.Tags, one, fsck.Cell{Qualifier: []byte{0xF0, 1, 0x38, 0x80}, Value: []byte{4}}),     // ms of 1970
-			row(m1.Metric, 4294965600, m1.Tags, one, fsck.Cell{Qualifier: []byte{0xE0, 0x10}, Value: []byte{5}}),        // seconds that are ms
-			row(m1.Metric, 1357002000, m1.Tags, fsck.Cell{Qualifier: []byte{0, 0x3B}, Value: []byte{0xFF, 0x80, 0, 0}}), // nothing else
+				// NaN, an infinite value, and three points of which one is infinite.
+				fsck.Cell{Qualifier: []byte{0, 0x3B}, Value: []byte{0x7F, 0xC0, 0, 0}},
+				fsck.Cell{Qualifier: []byte{0, 0x4F}, Value: []byte{0x7F, 0xF0, 0, 0, 0, 0, 0, 0}},
+				fsck.Cell{Qualifier: []byte{0, 0x50, 0, 0x6B, 0, 0x70}, Value: []byte{5, 0x7F, 0x80, 0, 0, 7, 0}}),
+			// The second 0.
+			row(m1.Metric, 0, m1.Tags, one, fsck.Cell{Qualifier: []byte{0, 0}, Value: []byte{3}}),
+			// Milliseconds of 1970.
+			row(m1.Metric, 7200, m1.Tags, one, fsck.Cell{Qualifier: []byte{0xF0, 1, 0x38, 0x80}, Value: []byte{4}}),
+			// Seconds that are read as milliseconds.
+			row(m1.Metric, 4294965600, m1.Tags, one, fsck.Cell{Qualifier: []byte{0xE0, 0x10}, Value: []byte{5}}),
+			// A row with nothing else.
+			row(m1.Metric, 1357002000, m1.Tags, fsck.Cell{Qualifier: []byte{0, 0x3B}, Value: []byte{0xFF, 0x80, 0, 0}}),
 		}
 		for _, v := range []string{"a b", "é", "a=b", "c$d", "#e"} {
 			u, err := d.Assign(t.Context(), encoding.UIDTagV, v)
@@ -215,7 +237,8 @@ func TestScan_deleteThenImport(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := p.out.String()
-	if !strings.Contains(p.errs.String(), "left out: 0 cells that cannot be read, 11 that import would refuse or read as other points\n") {
+	if !strings.Contains(p.errs.String(),
+		"left out: 0 cells that cannot be read, 11 that import would refuse or read as other points\n") {
 		t.Errorf("got %s, want that 11 cells are left out", &p.errs)
 	}
 	_, left := p.points()

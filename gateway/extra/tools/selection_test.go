@@ -63,7 +63,8 @@ func TestNamedSeries_noLine(t *testing.T) {
 
 	settings := &Settings{Schema: encoding.DefaultSchema()}
 	for name, want := range map[string]bool{"a": true, "é": true, "a$b": false, "a/b.c-d_e": true} {
-		if got := (&namedSeries{metric: "m", tags: []write.Tag{{K: "host", V: name}}}).importable(settings); got != want {
+		series := &namedSeries{metric: "m", tags: []write.Tag{{K: "host", V: name}}}
+		if got := series.importable(settings); got != want {
 			t.Errorf("%q: importable %t, want the opposite", name, got)
 		}
 	}
@@ -75,7 +76,11 @@ func TestNamedSeries_noLine(t *testing.T) {
 
 // Control characters of a name or a text are escaped, so that it stays on its line.
 func TestVisible(t *testing.T) {
-	for text, want := range map[string]string{"sys.cpu é": "sys.cpu é", "a\n#end {}\n": `a\x0a#end {}\x0a`, "\t\x7f": `\x09\x7f`} {
+	for text, want := range map[string]string{
+		"sys.cpu é":    "sys.cpu é",
+		"a\n#end {}\n": `a\x0a#end {}\x0a`,
+		"\t\x7f":       `\x09\x7f`,
+	} {
 		if got := visible(text); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}

@@ -53,33 +53,41 @@ func TestUIDWork(t *testing.T) {
 		odd := `warning: row 6f6464: unknown column id:"odd" of 3 bytes`
 		stray := `warning: tagv: UID 000007 leads to "web0", which has UID 000001`
 		counter := `error: tagv: the counter is 2, but UIDs up to 7 are in use: new names would get them first`
-		do(odd+"\n"+found+`; fix: 000001 leads back to "sys.cpu"`+"\n"+stray+"; fix: UID 000007 leads to nothing\n"+counter+"; fix: the counter is 7\n"+
+		do(odd+"\n"+found+`; fix: 000001 leads back to "sys.cpu"`+"\n"+stray+
+			"; fix: UID 000007 leads to nothing\n"+counter+"; fix: the counter is 7\n"+
 			"1 metrics, 1 tagk, 2 tagv: 2 errors, 2 warnings, 0 repaired\nerror: 2 errors are left\n", "fsck")
-		do(odd+"; repaired: the column is deleted\n"+found+`; repaired: 000001 leads back to "sys.cpu"`+"\n"+stray+"; repaired: UID 000007 leads to nothing\n"+counter+"; repaired: the counter is 7\n"+
+		do(odd+"; repaired: the column is deleted\n"+found+`; repaired: 000001 leads back to "sys.cpu"`+"\n"+
+			stray+"; repaired: UID 000007 leads to nothing\n"+counter+"; repaired: the counter is 7\n"+
 			"1 metrics, 1 tagk, 2 tagv: 2 errors, 2 warnings, 4 repaired\n"+tsdHint, "fsck", "fix", "delete_unknown")
 		do("1 metrics, 1 tagk, 2 tagv: 0 errors, 0 warnings, 0 repaired\n", "fsck", "fix")
 
 		st(func(st tools.Store) { uidCell(p.T, st, "sys.mem", "id", "metrics", []byte(one)) })
-		collision := `error: metrics: COLLISION: "sys.cpu", "sys.mem" have the same UID 000001, which leads back to "sys.cpu"; points of all are stored as one name's`
-		if err := p.tool(url, nil, "uid", "fsck", "fix"); err == nil || !strings.HasPrefix(p.out.String(), collision+"\n") || !strings.Contains(p.out.String(), "-collisions owner") {
+		collision := `error: metrics: COLLISION: "sys.cpu", "sys.mem" have the same UID 000001, ` +
+			`which leads back to "sys.cpu"; points of all are stored as one name's`
+		if err := p.tool(url, nil, "uid", "fsck", "fix"); err == nil ||
+			!strings.HasPrefix(p.out.String(), collision+"\n") ||
+			!strings.Contains(p.out.String(), "-collisions owner") {
 			p.Errorf("%v: %s", err, &p.out)
 		}
-		do(collision+`; repaired: 000001 is the UID of "sys.cpu" alone`+"\n2 metrics, 1 tagk, 2 tagv: 1 errors, 0 warnings, 1 repaired\n"+tsdHint, "fsck", "fix", "-collisions", "owner")
+		do(collision+`; repaired: 000001 is the UID of "sys.cpu" alone`+
+			"\n2 metrics, 1 tagk, 2 tagv: 1 errors, 0 warnings, 1 repaired\n"+tsdHint,
+			"fsck", "fix", "-collisions", "owner")
 
 		// The import has recorded meta data on the embedded store only: begin without any.
 		if err := p.tool(url, nil, "uid", "metapurge"); err != nil {
 			p.Error(err)
 		}
 		made := "made: 2 TSMeta, 2 counters, 4 UIDMeta; "
-		do(dryLine+"2 series in 2 rows\n"+made+"set to the first row's hour: 0 TSMeta, 0 UIDMeta\nleft out: 0 series with one of 0 UIDs without a name, 0 objects and keys that cannot be read\n", "metasync", "-dry-run")
-		do("2 series in 2 rows\n"+made+"set to the first row's hour: 0 TSMeta, 0 UIDMeta\nleft out: 0 series with one of 0 UIDs without a name, 0 objects and keys that cannot be read\n", "metasync")
-		do(dryLine+"deleted: 4 UIDMeta, 2 TSMeta and 2 counters; in 0 of the objects somebody has written\n", "metapurge", "-dry-run")
+		do(dryLine+"2 series in 2 rows\n"+made+"set to the first row's hour: 0 TSMeta, 0 UIDMeta\n"+
+			"left out: 0 series with one of 0 UIDs without a name, 0 objects and keys that cannot be read\n",
+			"metasync", "-dry-run")
+		do("2 series in 2 rows\n"+made+"set to the first row's hour: 0 TSMeta, 0 UIDMeta\n"+
+			"left out: 0 series with one of 0 UIDs without a name, 0 objects and keys that cannot be read\n",
+			"metasync")
+		do(dryLine+"deleted: 4 UIDMeta, 2 TSMeta and 2 counters; in 0 of the objects somebody has written\n",
+			"metapurge", "-dry-run")
 		do("deleted: 4 UIDMeta, 2 TSMeta and 2 counters; in 0 of the objects somebody has written\n", "metapurge")
-		for want, args := range map[string][]string{"got \"all\"": {"fsck", "all"}, "need fix": {"fsck", "delete_unknown"}, "for fsck": {"metasync", "fix"}, "want owner or merge": {"fsck", "fix", "-collisions", "other"}} {
-			if err := p.tool(url, nil, "uid", args...); err == nil || !strings.Contains(err.Error(), want) {
-				p.Errorf("uid %q: %v, want %q", args, err, want)
-			}
-		}
+		refuseUIDWork(p, url)
 	}
 
 	for _, p := range []*place{embedded(t), onHBase(t)} {
@@ -94,15 +102,33 @@ func TestUIDWork(t *testing.T) {
 	})
 }
 
+// refuseUIDWork wants that arguments which cannot be meant are refused.
+func refuseUIDWork(p *place, url string) {
+	p.Helper()
+	for want, args := range map[string][]string{
+		"got \"all\"":         {"fsck", "all"},
+		"need fix":            {"fsck", "delete_unknown"},
+		"for fsck":            {"metasync", "fix"},
+		"want owner or merge": {"fsck", "fix", "-collisions", "other"},
+	} {
+		if err := p.tool(url, nil, "uid", args...); err == nil || !strings.Contains(err.Error(), want) {
+			p.Errorf("uid %q: %v, want %q", args, err, want)
+		}
+	}
+}
+
 // A purge through a gateway covers the meta data of its puts that was not written yet.
 func TestUIDWork_pending(t *testing.T) {
 	p := embedded(t)
 	p.serve(func(url string, _ tools.Store) {
 		defer http.DefaultClient.CloseIdleConnections()
-		if status, body := post(t, url+"/api/put", []byte(`{"metric":"m","timestamp":1356998400,"value":1,"tags":{"a":"b"}}`)); status != http.StatusNoContent {
+		status, body := post(t, url+"/api/put",
+			[]byte(`{"metric":"m","timestamp":1356998400,"value":1,"tags":{"a":"b"}}`))
+		if status != http.StatusNoContent {
 			t.Fatalf("put: got %d %s, want 204", status, body)
 		}
-		if err := p.tool(url, nil, "uid", "metapurge", "-dry-run"); err != nil || !strings.HasPrefix(p.out.String(), dryLine+"deleted: 3 UIDMeta, 1 TSMeta and 1 counters") {
+		err := p.tool(url, nil, "uid", "metapurge", "-dry-run")
+		if err != nil || !strings.HasPrefix(p.out.String(), dryLine+"deleted: 3 UIDMeta, 1 TSMeta and 1 counters") {
 			t.Errorf("got %v and %s, want 3 UIDMeta, 1 TSMeta and 1 counter", err, &p.out)
 		}
 	})
@@ -110,7 +136,10 @@ func TestUIDWork_pending(t *testing.T) {
 
 // An answer of a gateway without its end is an error, and so is one that ends in #error.
 func TestUIDWork_cutOff(t *testing.T) {
-	for body, want := range map[string]string{"error: a\n": "the answer was cut off", "error: a\n#error \"broken\"\n": "broken"} {
+	for body, want := range map[string]string{
+		"error: a\n":                    "the answer was cut off",
+		"error: a\n#error \"broken\"\n": "broken",
+	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path == "/api/config" {
 				_, _ = w.Write([]byte("{}"))

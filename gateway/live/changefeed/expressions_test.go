@@ -76,8 +76,10 @@ func drawExp(t *rapid.T) string {
 	outputs := draw(t, "outputs", "", `,"outputs":[{"id":"e"}]`,
 		`,"outputs":[{"id":"a"},{"id":"e"},{"id":"e"},{"id":"nothing"}]`, `,"outputs":[{"id":"f"},{"id":"b"}]`)
 	return fmt.Sprintf(
-		`{"time":{%s},"filters":[{"id":"hosts","tags":[{"type":"wildcard","tagk":"host","filter":"*","groupBy":true}]},{"id":"all","tags":[]},`+
-			`{"id":"some","tags":[{"type":"regexp","tagk":"host","filter":"[ab]","groupBy":true},{"type":"literal_or","tagk":"dc","filter":"x","groupBy":false}]}],`+
+		`{"time":{%s},"filters":[{"id":"hosts","tags":[{"type":"wildcard","tagk":"host","filter":"*",`+
+			`"groupBy":true}]},{"id":"all","tags":[]},`+
+			`{"id":"some","tags":[{"type":"regexp","tagk":"host","filter":"[ab]","groupBy":true},`+
+			`{"type":"literal_or","tagk":"dc","filter":"x","groupBy":false}]}],`+
 			`"metrics":[%s,%s,%s],"expressions":[%s]%s}`, span, metric("a", "m"),
 		metric("b", draw(t, "second", "m", "n", "n")), metric("c", "n"), expressions, outputs)
 }
@@ -145,8 +147,10 @@ func TestExpLaw(t *testing.T) {
 }
 
 // ratio is a request for m / n by host.
-const ratio = `{"time":{"start":"10m-ago","aggregator":"sum"},"filters":[{"id":"f","tags":[{"type":"wildcard","tagk":"host","filter":"*","groupBy":true}]}],
-	"metrics":[{"id":"a","metric":"m","filter":"f"},{"id":"b","metric":"n","filter":"f"}],"expressions":[{"id":"e","expr":"a / b","join":{"operator":"intersection"}}]}`
+const ratio = `{"time":{"start":"10m-ago","aggregator":"sum"},` +
+	`"filters":[{"id":"f","tags":[{"type":"wildcard","tagk":"host","filter":"*","groupBy":true}]}],
+	"metrics":[{"id":"a","metric":"m","filter":"f"},{"id":"b","metric":"n","filter":"f"}],` +
+	`"expressions":[{"id":"e","expr":"a / b","join":{"operator":"intersection"}}]}`
 
 // expWorld returns a world with a point of m, a source of the request, and a function that puts
 // points.

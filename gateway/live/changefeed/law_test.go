@@ -144,8 +144,8 @@ func (l *law) tick() {
 	l.world.clock = l.world.clock.Add(l.step)
 	a, err := l.source.Next(context.Background(), l.world.clock)
 	want, wantErr := l.world.fresh(l.query)
-	one := strings.Count(l.query,
-		`"metric"`) == 1 // with several, any may fail first; so may any row, which the message names after these 12 bytes
+	// With several, any may fail first; so may any row, which the message names after these 12 bytes.
+	one := strings.Count(l.query, `"metric"`) == 1
 	if (err == nil) != (wantErr == nil) || one && err != nil && err.Error()[:12] != wantErr.Error()[:12] {
 		l.Fatalf("%s: live: %v, fresh: %v", l.query, err, wantErr)
 	}

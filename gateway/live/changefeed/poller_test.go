@@ -31,8 +31,9 @@ func newPolledAt(t *testing.T, poll Poll, behind time.Duration) *polledTest {
 	p := &polledTest{
 		T:     t,
 		world: newWorld(t, true),
-		query: `{"start":"3h-ago","queries":[{"metric":"m","aggregator":"sum"},{"metric":"m","aggregator":"avg","downsample":"1m-avg","tags":{"host":"*"}}]}`,
-		seen:  picture{},
+		query: `{"start":"3h-ago","queries":[{"metric":"m","aggregator":"sum"},` +
+			`{"metric":"m","aggregator":"avg","downsample":"1m-avg","tags":{"host":"*"}}]}`,
+		seen: picture{},
 	}
 	t.Cleanup(p.world.close)
 	p.cells, p.behind = true, behind

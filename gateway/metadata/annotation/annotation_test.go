@@ -49,17 +49,25 @@ func TestPut(t *testing.T) {
 			}
 		}
 	}
-	note := encoding.Annotation{TSUID: series, StartTime: start + 1, Description: "d", Custom: map[string]string{"k": "v"}}
+	note := encoding.Annotation{
+		TSUID:       series,
+		StartTime:   start + 1,
+		Description: "d",
+		Custom:      map[string]string{"k": "v"},
+	}
 	f(Change{TSUID: series, Start: start + 1, Description: text("d"), Custom: note.Custom}, false, note)
 	note.Notes, note.EndTime = "n", start+9
 	f(Change{TSUID: series, Start: start + 1, Notes: text("n"), End: number(start + 9)}, false, note)
 	note.Description = ""
 	f(Change{TSUID: series, Start: start + 1, Description: text("")}, false, note)
-	f(Change{TSUID: series, Start: start + 1, Notes: text("only")}, true, encoding.Annotation{TSUID: series, StartTime: start + 1, Notes: "only"})
-	f(Change{Start: start + 1, Notes: text("global")}, false, encoding.Annotation{StartTime: start + 1, Notes: "global"})
+	f(Change{TSUID: series, Start: start + 1, Notes: text("only")},
+		true, encoding.Annotation{TSUID: series, StartTime: start + 1, Notes: "only"})
+	f(Change{Start: start + 1, Notes: text("global")},
+		false, encoding.Annotation{StartTime: start + 1, Notes: "global"})
 	// A start in ms on a full second names the same note as the second, and the note keeps its
 	// start in seconds.
-	f(Change{Start: (start + 1) * 1000, End: number(5)}, false, encoding.Annotation{StartTime: start + 1, EndTime: 5, Notes: "global"})
+	f(Change{Start: (start + 1) * 1000, End: number(5)},
+		false, encoding.Annotation{StartTime: start + 1, EndTime: 5, Notes: "global"})
 }
 
 func TestPut_refused(t *testing.T) {
@@ -99,7 +107,8 @@ func TestPut_race(t *testing.T) {
 					}
 				}
 				if err == nil {
-					_, errs[i] = n.Put(t.Context(), Change{Start: at, Description: text(fmt.Sprint(i)), Custom: custom}, false)
+					_, errs[i] = n.Put(t.Context(),
+						Change{Start: at, Description: text(fmt.Sprint(i)), Custom: custom}, false)
 				}
 			})
 		}
@@ -127,7 +136,8 @@ func TestPut_race(t *testing.T) {
 func TestRange_property(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		n, _ := fixture(t, rapid.IntRange(0, 1).Draw(rt, "salt"))
-		times := rapid.SliceOfNDistinct(rapid.Int64Range(start-4000, start+8000), 1, 12, rapid.ID[int64]).Draw(rt, "times")
+		times := rapid.SliceOfNDistinct(rapid.Int64Range(start-4000, start+8000), 1, 12, rapid.ID[int64]).
+			Draw(rt, "times")
 		others := []string{"", series, "000001000001000002"}
 		for _, at := range times {
 			for _, tsuid := range others {

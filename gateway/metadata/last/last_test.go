@@ -45,7 +45,8 @@ func at(t *testing.T, s store.Writer, base uint32, cells map[string]string) {
 	t.Helper()
 	row := encoding.DefaultSchema().AppendRowKey(nil, encoding.UID(tsuid[:3]), base, tsuid[3:])
 	for q, v := range cells {
-		if err := s.Apply(t.Context(), "tsdb", []store.Mutation{{Row: row, Family: "t", Qualifier: []byte(q), Value: []byte(v)}}); err != nil {
+		if err := s.Apply(t.Context(), "tsdb",
+			[]store.Mutation{{Row: row, Family: "t", Qualifier: []byte(q), Value: []byte(v)}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -54,7 +55,13 @@ func at(t *testing.T, s store.Writer, base uint32, cells map[string]string) {
 // count writes the counter of the series tsuid with a timestamp in s.
 func count(t *testing.T, s store.Writer, at int64) {
 	t.Helper()
-	m := store.Mutation{Row: tsuid, Family: "name", Qualifier: []byte("ts_ctr"), Value: make([]byte, 8), Timestamp: at * 1000}
+	m := store.Mutation{
+		Row:       tsuid,
+		Family:    "name",
+		Qualifier: []byte("ts_ctr"),
+		Value:     make([]byte, 8),
+		Timestamp: at * 1000,
+	}
 	if err := s.Apply(t.Context(), "tsdb-meta", []store.Mutation{m}); err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +90,8 @@ func byName(back int) Query {
 // over hours that have only annotations.
 func TestFind_back(t *testing.T) {
 	p, s := fixture(t, hour+3*3600+10, true)
-	at(t, s, hour, map[string]string{"\x00\x00": "\x01", "\x05\x00\x00": "\x00\x17\x00\x00\x00\x00\x00\x00\x00\x02"}) // second 1 of the hour: 2
+	// Second 1 of the hour: 2
+	at(t, s, hour, map[string]string{"\x00\x00": "\x01", "\x05\x00\x00": "\x00\x17\x00\x00\x00\x00\x00\x00\x00\x02"})
 	at(t, s, hour+3600, map[string]string{"\x01\x00\x00": `{"startTime":1}`})
 	want := Point{tsuid, (hour + 1) * 1000, encoding.IntValue(2)}
 	for _, q := range []Query{bySeries(3), byName(3), byName(5000)} {
@@ -120,7 +128,13 @@ func TestFind_counter(t *testing.T) {
 func TestFind_refused(t *testing.T) {
 	p, s := fixture(t, hour, true)
 	var refused *RefusedError
-	for _, q := range []Query{bySeries(-1), bySeries(MaxBack + 1), {Subs: []Sub{{}}}, {Subs: []Sub{{Metric: "m"}}, Back: 1}, {Subs: []Sub{{TSUIDs: []encoding.UID{{0, 0, 1}}}}}} {
+	for _, q := range []Query{
+		bySeries(-1),
+		bySeries(MaxBack + 1),
+		{Subs: []Sub{{}}},
+		{Subs: []Sub{{Metric: "m"}}, Back: 1},
+		{Subs: []Sub{{TSUIDs: []encoding.UID{{0, 0, 1}}}}},
+	} {
 		if _, err := p.Find(t.Context(), q); !errors.As(err, &refused) {
 			t.Errorf("%+v: got %v, want a *RefusedError", q, err)
 		}
@@ -179,7 +193,8 @@ func newCounters() *counters {
 // When its client leaves, a query ends within one block of series or one read of rows, whether
 // it lists the series of a metric, reads those named, looks back, or has many sub-queries.
 func TestFind_clientLeaves(t *testing.T) {
-	byName, byTSUID := Sub{Metric: "m", Tags: map[string]string{"k": "v"}}, Sub{TSUIDs: slices.Repeat([]encoding.UID{tsuid}, 1000)}
+	byName := Sub{Metric: "m", Tags: map[string]string{"k": "v"}}
+	byTSUID := Sub{TSUIDs: slices.Repeat([]encoding.UID{tsuid}, 1000)}
 	f := func(what string, q Query, leaveAtBlock, leaveAtGet, blocks, gets int) {
 		t.Helper()
 		ctx, leave := context.WithCancel(t.Context())
@@ -199,9 +214,17 @@ func TestFind_clientLeaves(t *testing.T) {
 		}
 		schema := encoding.DefaultSchema()
 		find := lookup.New(lookup.Config{Store: from, MetaTable: "tsdb-meta", Schema: schema, Names: one{}})
-		p := New(Config{Store: from, DataTable: "tsdb", MetaTable: "tsdb-meta", Schema: schema, Find: find, Counted: true})
+		p := New(Config{
+			Store:     from,
+			DataTable: "tsdb",
+			MetaTable: "tsdb-meta",
+			Schema:    schema,
+			Find:      find,
+			Counted:   true,
+		})
 		if _, err := p.Find(ctx, q); !errors.Is(err, context.Canceled) || from.Blocks() > blocks || from.gets > gets {
-			t.Errorf("%s: %v after %d blocks and %d reads, want its end after %d and %d at most", what, err, from.Blocks(), from.gets, blocks, gets)
+			t.Errorf("%s: %v after %d blocks and %d reads, want its end after %d and %d at most",
+				what, err, from.Blocks(), from.gets, blocks, gets)
 		}
 	}
 	f("series of a metric", Query{Subs: []Sub{byName}}, 3, 0, 4, 0)
@@ -216,7 +239,8 @@ func TestFind_tooMany(t *testing.T) {
 	at(t, s, hour, map[string]string{"\x00\x00": "\x01"})
 	subs := slices.Repeat([]Sub{{TSUIDs: slices.Repeat([]encoding.UID{tsuid}, MaxSeries/10)}}, 11)
 	var refused *RefusedError
-	if _, err := p.Find(t.Context(), Query{Subs: subs}); !errors.As(err, &refused) || !strings.Contains(err.Error(), "More than 100000 series") {
+	_, err := p.Find(t.Context(), Query{Subs: subs})
+	if !errors.As(err, &refused) || !strings.Contains(err.Error(), "More than 100000 series") {
 		t.Errorf("got %v, want a refusal of more than 100000 series", err)
 	}
 }

@@ -37,7 +37,10 @@ func newFixture(t testing.TB, salt int) *fixture {
 	schema := encoding.DefaultSchema()
 	schema.SaltWidth, schema.SaltBuckets = salt, 4
 	names := uid.New(uid.Config{Store: s, Table: "tsdb-uid", Schema: schema})
-	f := &fixture{schema: schema, Finder: New(Config{Store: s, DataTable: "tsdb", MetaTable: "tsdb-meta", Schema: schema, Names: names})}
+	f := &fixture{
+		schema: schema,
+		Finder: New(Config{Store: s, DataTable: "tsdb", MetaTable: "tsdb-meta", Schema: schema, Names: names}),
+	}
 	f.fill(t, s, names)
 	return f
 }
@@ -61,7 +64,10 @@ func (f *fixture) fill(t testing.TB, s store.Store, names *uid.Dictionary) {
 			}
 			key, value := fmt.Sprintf("k%d", k), fmt.Sprintf("v%d", v%4)
 			tags[key] = value
-			pairs = append(pairs, encoding.TagPair{K: assign(encoding.UIDTagK, key), V: assign(encoding.UIDTagV, value)})
+			pairs = append(pairs, encoding.TagPair{
+				K: assign(encoding.UIDTagK, key),
+				V: assign(encoding.UIDTagV, value),
+			})
 		}
 		if len(tags) == 0 {
 			continue
@@ -69,13 +75,28 @@ func (f *fixture) fill(t testing.TB, s store.Store, names *uid.Dictionary) {
 		m, packed := assign(encoding.UIDMetric, metric), f.schema.AppendTags(nil, pairs)
 		tsuid := append(slices.Clone(m), packed...)
 		f.series = append(f.series, Series{tsuid, metric, tags})
-		meta = append(meta, store.Mutation{Row: tsuid, Family: "name", Qualifier: []byte("ts_ctr"), Value: make([]byte, 8)})
+		meta = append(meta, store.Mutation{
+			Row:       tsuid,
+			Family:    "name",
+			Qualifier: []byte("ts_ctr"),
+			Value:     make([]byte, 8),
+		})
 		for _, base := range []uint32{1356998400, 1357002000} {
-			data = append(data, store.Mutation{Row: f.schema.AppendRowKey(nil, m, base, packed), Family: "t", Qualifier: []byte{0, 0}, Value: []byte{1}})
+			data = append(data, store.Mutation{
+				Row:       f.schema.AppendRowKey(nil, m, base, packed),
+				Family:    "t",
+				Qualifier: []byte{0, 0},
+				Value:     []byte{1},
+			})
 		}
 	}
 	// A global annotation is no series.
-	data = append(data, store.Mutation{Row: f.schema.AppendRangeKey(nil, 0, make([]byte, 3), 1356998400), Family: "t", Qualifier: []byte{1, 0, 0}, Value: []byte("{}")})
+	data = append(data, store.Mutation{
+		Row:       f.schema.AppendRangeKey(nil, 0, make([]byte, 3), 1356998400),
+		Family:    "t",
+		Qualifier: []byte{1, 0, 0},
+		Value:     []byte("{}"),
+	})
 	if err := s.Apply(t.Context(), "tsdb", data); err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +131,9 @@ func naive(q Query, s Series) bool {
 	if len(alternatives) > 0 || len(values) == 0 {
 		return true
 	}
-	return slices.ContainsFunc(values, func(v string) bool { return slices.Contains(slices.Collect(maps.Values(s.Tags)), v) })
+	return slices.ContainsFunc(values, func(v string) bool {
+		return slices.Contains(slices.Collect(maps.Values(s.Tags)), v)
+	})
 }
 
 func drawQuery(t *rapid.T) Query {
@@ -300,7 +323,8 @@ func TestFind_clientLeaves(t *testing.T) {
 		names := &numbered{}
 		names.called = leave
 		f = New(Config{Store: endless(meta), Schema: encoding.DefaultSchema(), Names: names})
-		if _, err := f.Find(ctx, Query{Meta: meta, Limit: 50_000}); !errors.Is(err, context.Canceled) || names.calls > 3 {
+		if _, err := f.Find(ctx, Query{Meta: meta, Limit: 50_000}); !errors.Is(err, context.Canceled) ||
+			names.calls > 3 {
 			t.Errorf("meta %t: %v after %d calls for names, want that it ends after at most 3", meta, err, names.calls)
 		}
 	}

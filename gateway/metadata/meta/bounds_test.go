@@ -48,7 +48,13 @@ func (d *endlessMeta) Get(context.Context, string, string, [][]byte) ([]store.Ro
 // by the memory of the process.
 func TestTSMetas_bounds(t *testing.T) {
 	catalog := func(from *endlessMeta) *Catalog {
-		return New(Config{Store: from, UIDTable: "tsdb-uid", MetaTable: "tsdb-meta", Schema: encoding.DefaultSchema(), Names: everyName{}})
+		return New(Config{
+			Store:     from,
+			UIDTable:  "tsdb-uid",
+			MetaTable: "tsdb-meta",
+			Schema:    encoding.DefaultSchema(),
+			Names:     everyName{},
+		})
 	}
 	ctx, leave := context.WithCancel(t.Context())
 	from := described("")
@@ -57,11 +63,13 @@ func TestTSMetas_bounds(t *testing.T) {
 			leave()
 		}
 	}
-	if _, err := catalog(from).TSMetas(ctx, store.KeyRange{}, store.RowFilter{}); !errors.Is(err, context.Canceled) || from.Blocks() > 6 {
+	if _, err := catalog(from).TSMetas(ctx, store.KeyRange{}, store.RowFilter{}); !errors.Is(err, context.Canceled) ||
+		from.Blocks() > 6 {
 		t.Errorf("%v after %d blocks, want that it ends after at most 6", err, from.Blocks())
 	}
 	from = described(strings.Repeat("x", 1<<20))
-	if _, err := catalog(from).TSMetas(t.Context(), store.KeyRange{}, store.RowFilter{}); err == nil || from.Blocks() > 3 {
+	if _, err := catalog(from).TSMetas(t.Context(), store.KeyRange{}, store.RowFilter{}); err == nil ||
+		from.Blocks() > 3 {
 		t.Errorf("%v after %d blocks, want that it is too large, after at most 3", err, from.Blocks())
 	}
 	from = described(strings.Repeat("x", 1<<20))
@@ -86,7 +94,13 @@ func TestTracker_bytes(t *testing.T) {
 		return schema.AppendRowKey(nil, encoding.UID{0, 0, 1}, created, tags)
 	}
 	const each = seenBytes + 603 // 603: the TSUID of a metric and 100 tags, 3 + 100*6 bytes
-	tr := NewTracker(TrackerConfig{Config: catalogConfig(s), Flags: Flags{Tracking: true, RealtimeTS: true}, Every: time.Hour, Bytes: 10 * each, Log: slog.New(slog.DiscardHandler)})
+	tr := NewTracker(TrackerConfig{
+		Config: catalogConfig(s),
+		Flags:  Flags{Tracking: true, RealtimeTS: true},
+		Every:  time.Hour,
+		Bytes:  10 * each,
+		Log:    slog.New(slog.DiscardHandler),
+	})
 	for n := range 100 {
 		tr.Stored(long(n), 1)
 	}
@@ -116,7 +130,9 @@ func TestTracker_bytes(t *testing.T) {
 // JSON.
 func TestTSMeta_bytes(t *testing.T) {
 	m := TSMeta{Notes: strings.Repeat("n", 1000), Custom: map[string]string{"k": strings.Repeat("v", 1000)},
-		Tags: []UIDMeta{{Description: strings.Repeat("d", 1000), Custom: map[string]string{"k": strings.Repeat("v", 1000)}}}}
+		Tags: []UIDMeta{
+			{Description: strings.Repeat("d", 1000), Custom: map[string]string{"k": strings.Repeat("v", 1000)}},
+		}}
 	text, err := json.Marshal(m)
 	if err != nil || m.bytes() < 4000 || m.bytes() > 2*len(text) {
 		t.Error(fmt.Errorf("%d bytes of %d as JSON, %w", m.bytes(), len(text), err))

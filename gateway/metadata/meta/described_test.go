@@ -98,7 +98,12 @@ func TestTracker_onDescribed(t *testing.T) {
 // the TSMeta.
 func TestTracker_describedLater(t *testing.T) {
 	l := &listener{}
-	st := faultstore.New(open(t), faultstore.Rule{Op: faultstore.CompareAndPut, Nth: 1, Err: store.ErrUnavailable, After: true})
+	st := faultstore.New(open(t), faultstore.Rule{
+		Op:    faultstore.CompareAndPut,
+		Nth:   1,
+		Err:   store.ErrUnavailable,
+		After: true,
+	})
 	tr := NewTracker(TrackerConfig{Config: catalogConfig(st), Flags: all, Described: l.described})
 	tr.Stored(rowKey(7), 1)
 	if err := tr.Flush(t.Context()); err == nil {

@@ -32,12 +32,23 @@ func open(t testing.TB) *pebble.Store {
 
 func catalogConfig(s store.Store) Config {
 	schema := encoding.DefaultSchema()
-	return Config{Store: s, UIDTable: "tsdb-uid", MetaTable: "tsdb-meta", Schema: schema,
-		Names: uid.New(uid.Config{Store: s, Table: "tsdb-uid", Schema: schema}), Now: func() time.Time { return time.Unix(created, 0) }}
+	return Config{
+		Store:     s,
+		UIDTable:  "tsdb-uid",
+		MetaTable: "tsdb-meta",
+		Schema:    schema,
+		Names:     uid.New(uid.Config{Store: s, Table: "tsdb-uid", Schema: schema}),
+		Now:       func() time.Time { return time.Unix(created, 0) },
+	}
 }
 
 func tracker(s store.Store, flags Flags) *Tracker {
-	return NewTracker(TrackerConfig{Config: catalogConfig(s), Flags: flags, Every: time.Hour, Log: slog.New(slog.DiscardHandler)})
+	return NewTracker(TrackerConfig{
+		Config: catalogConfig(s),
+		Flags:  flags,
+		Every:  time.Hour,
+		Log:    slog.New(slog.DiscardHandler),
+	})
 }
 
 var all = Flags{Tracking: true, Incrementing: true, RealtimeTS: true, RealtimeUID: true}
@@ -75,7 +86,8 @@ func cells(t *testing.T, s store.Reader, table string) map[string]string {
 	}
 }
 
-const tsmeta = `{"tsuid":"%s","displayName":"","description":"","notes":"","created":1356998400,"custom":null,"units":"","dataType":"","retention":0,"max":"NaN","min":"NaN"}`
+const tsmeta = `{"tsuid":"%s","displayName":"","description":"","notes":"","created":1356998400,"custom":null,` +
+	`"units":"","dataType":"","retention":0,"max":"NaN","min":"NaN"}`
 
 // The tracker writes what OpenTSDB 2.4.1 writes under each combination of its settings.
 func TestTracker_flags(t *testing.T) {
@@ -104,8 +116,10 @@ func TestTracker_flags(t *testing.T) {
 	f(Flags{Tracking: true, Incrementing: true}, map[string]string{series + ":ts_ctr": "0000000000000001"})
 	f(Flags{RealtimeTS: true, Incrementing: true}, map[string]string{})
 	f(Flags{Tracking: true, RealtimeTS: true}, map[string]string{series + ":ts_meta": described})
-	f(Flags{Tracking: true, RealtimeTS: true, Incrementing: true}, map[string]string{series + ":ts_ctr": "0000000000000005", series + ":ts_meta": described})
-	f(Flags{RealtimeUID: true}, map[string]string{"000009:tagv_meta": `{"type":"TAGV","displayName":"","description":"","notes":"","created":1356998400,"custom":null}`})
+	f(Flags{Tracking: true, RealtimeTS: true, Incrementing: true},
+		map[string]string{series + ":ts_ctr": "0000000000000005", series + ":ts_meta": described})
+	f(Flags{RealtimeUID: true}, map[string]string{"000009:tagv_meta": `{"type":"TAGV","displayName":"",` +
+		`"description":"","notes":"","created":1356998400,"custom":null}`})
 }
 
 // flaky fails calls that change one cell, before or after the change is made.
@@ -163,14 +177,18 @@ func (f *flakyMany) Features() store.Features {
 	return store.Features{IncrementAll: f.IncrementAll, PutAbsent: f.PutAbsent}
 }
 
-func (f *flakyMany) IncrementAll(ctx context.Context, table string, cells []store.CellKey, deltas []int64) ([]int64, error) {
+func (f *flakyMany) IncrementAll(
+	ctx context.Context, table string, cells []store.CellKey, deltas []int64,
+) ([]int64, error) {
 	if before, _ := f.fails(); before {
 		return nil, store.ErrUnavailable
 	}
 	return f.Store.Features().IncrementAll(ctx, table, cells, deltas)
 }
 
-func (f *flakyMany) PutAbsent(ctx context.Context, table string, cells []store.CellKey, values [][]byte) ([]bool, error) {
+func (f *flakyMany) PutAbsent(
+	ctx context.Context, table string, cells []store.CellKey, values [][]byte,
+) ([]bool, error) {
 	if before, _ := f.fails(); before {
 		return nil, store.ErrUnavailable
 	}
@@ -226,7 +244,12 @@ func TestTracker_damagedCounter(t *testing.T) {
 	for n := range 3 {
 		series = append(series, string(encoding.DefaultSchema().AppendTSUID(nil, rowKey(n))))
 	}
-	damaged := store.Mutation{Row: []byte(series[1]), Family: encoding.FamilyName, Qualifier: []byte(encoding.MetaCounterQualifier), Value: []byte("short")}
+	damaged := store.Mutation{
+		Row:       []byte(series[1]),
+		Family:    encoding.FamilyName,
+		Qualifier: []byte(encoding.MetaCounterQualifier),
+		Value:     []byte("short"),
+	}
 	if err := s.Apply(t.Context(), "tsdb-meta", []store.Mutation{damaged}); err != nil {
 		t.Fatal(err)
 	}
@@ -240,7 +263,8 @@ func TestTracker_damagedCounter(t *testing.T) {
 	}
 	got := cells(t, s, "tsdb-meta")
 	for n, want := range []string{"0000000000000007", "short", "0000000000000007"} {
-		if name := encoding.UID(series[n]).String(); got[name+":ts_ctr"] != want || (got[name+":ts_meta"] != "") != (n != 1) {
+		name := encoding.UID(series[n]).String()
+		if got[name+":ts_ctr"] != want || (got[name+":ts_meta"] != "") != (n != 1) {
 			t.Errorf("series %d: counter %q, TSMeta %q", n, got[name+":ts_ctr"], got[name+":ts_meta"])
 		}
 	}
@@ -268,7 +292,12 @@ func (b *blocked) Increment(ctx context.Context, table string, c store.CellKey, 
 func TestTracker_neverBlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &blocked{open(t), make(chan struct{})}
-		tr := NewTracker(TrackerConfig{Config: catalogConfig(b), Flags: all, Pending: 10, Log: slog.New(slog.DiscardHandler)})
+		tr := NewTracker(TrackerConfig{
+			Config:  catalogConfig(b),
+			Flags:   all,
+			Pending: 10,
+			Log:     slog.New(slog.DiscardHandler),
+		})
 		for n := range 1000 {
 			tr.Stored(rowKey(n), 1)
 			tr.Assigned(encoding.UIDTagV, "x", encoding.UID{0, byte(n >> 8), byte(n)})
@@ -294,7 +323,12 @@ func TestTracker_neverBlocks(t *testing.T) {
 // UIDs that could not be written and do not fit any more are counted as dropped, like those that
 // come when there is no room.
 func TestTracker_toldWhatIsDropped(t *testing.T) {
-	tr := NewTracker(TrackerConfig{Config: catalogConfig(open(t)), Flags: all, Pending: 10, Log: slog.New(slog.DiscardHandler)})
+	tr := NewTracker(TrackerConfig{
+		Config:  catalogConfig(open(t)),
+		Flags:   all,
+		Pending: 10,
+		Log:     slog.New(slog.DiscardHandler),
+	})
 	defer tr.Close()
 	<-tr.turn // without its turn the tracker does not flush by itself
 	defer func() { tr.turn <- struct{}{} }()

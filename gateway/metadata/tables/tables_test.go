@@ -61,7 +61,12 @@ func TestCheckLayout(t *testing.T) {
 			k, _ := encoding.AppendUID(nil, 1, written.TagKWidth)
 			v, _ := encoding.AppendUID(nil, n+1, written.TagVWidth)
 			tags := written.AppendTags(nil, []encoding.TagPair{{K: k, V: v}})
-			rows = append(rows, store.Mutation{Row: written.AppendRowKey(nil, m, 1356998400, tags), Family: "t", Qualifier: []byte{0, 0}, Value: []byte{1}})
+			rows = append(rows, store.Mutation{
+				Row:       written.AppendRowKey(nil, m, 1356998400, tags),
+				Family:    "t",
+				Qualifier: []byte{0, 0},
+				Value:     []byte{1},
+			})
 		}
 		if err := s.Apply(t.Context(), "tsdb", rows); err != nil {
 			t.Fatal(err)

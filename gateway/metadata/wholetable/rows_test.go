@@ -29,7 +29,12 @@ func filled(t *testing.T, n int) (s store.Store, keys []string) {
 		key := fmt.Sprintf("%05d", i)
 		keys = append(keys, key)
 		for _, value := range []string{"", key} {
-			all = append(all, store.Mutation{Row: []byte(key), Family: "name", Qualifier: []byte("of " + value), Value: []byte(value)})
+			all = append(all, store.Mutation{
+				Row:       []byte(key),
+				Family:    "name",
+				Qualifier: []byte("of " + value),
+				Value:     []byte(value),
+			})
 		}
 	}
 	if err := s.Apply(t.Context(), "tsdb-uid", all); err != nil {
@@ -43,7 +48,8 @@ func TestRows(t *testing.T) {
 	s, keys := filled(t, 25)
 	var rows, told []string
 	progress := func(n int) { told = append(told, fmt.Sprintf("%d after %d", n, len(rows))) }
-	for row, err := range wholetable.Counted(t.Context(), s, store.Scan{Table: "tsdb-uid", Family: "name"}, 10, progress) {
+	for row, err := range wholetable.Counted(t.Context(), s,
+		store.Scan{Table: "tsdb-uid", Family: "name"}, 10, progress) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -60,7 +66,8 @@ func TestRows_error(t *testing.T) {
 	broken := errors.New("broken")
 	var got error
 	faults := faultstore.New(s, faultstore.Rule{Nth: 1, Err: broken})
-	for _, err := range wholetable.Counted(t.Context(), faults, store.Scan{Table: "tsdb-uid", Family: "name"}, 1, func(int) { t.Error("progress of no row") }) {
+	for _, err := range wholetable.Counted(t.Context(), faults,
+		store.Scan{Table: "tsdb-uid", Family: "name"}, 1, func(int) { t.Error("progress of no row") }) {
 		got = err
 	}
 	if !errors.Is(got, broken) {

@@ -62,7 +62,8 @@ func TestShare_Halves_ends(t *testing.T) {
 		read = append(read, half)
 		return ErrMuch
 	})
-	if !errors.Is(err, ErrMuch) || len(read) != bits.Len(mostShares)-1 || read[len(read)-1].String() != "part 1 of 4096" {
+	if !errors.Is(err, ErrMuch) || len(read) != bits.Len(mostShares)-1 ||
+		read[len(read)-1].String() != "part 1 of 4096" {
 		t.Errorf("got %v after %v, want ErrMuch after the smallest share", err, read)
 	}
 }

@@ -86,12 +86,14 @@ func TestCutting_oneAnswer(t *testing.T) {
 			}
 		}
 	}
-	t.Logf(
-		"%d values compared; partial aggregates in %d answers, %d of them sums over salts, %d not answered from partial aggregates, %d cut by sizes, %d side by side", values, partials, proven, refused, sized, side)
+	t.Logf("%d values compared; partial aggregates in %d answers, %d of them sums over salts, "+
+		"%d not answered from partial aggregates, %d cut by sizes, %d side by side",
+		values, partials, proven, refused, sized, side)
 	if values < 100_000 || sized < 500 || partials < 500 || refused < 100 || refused > 2*partials || proven < 20 ||
 		side < 200 {
-		t.Errorf(
-			"%d values, %d answers from partial aggregates, %d sums over salts, %d refused, %d cut by sizes, %d side by side: too few, so that the cases test too little", values, partials, proven, refused, sized, side)
+		t.Errorf("%d values, %d answers from partial aggregates, %d sums over salts, %d refused, "+
+			"%d cut by sizes, %d side by side: too few, so that the cases test too little",
+			values, partials, proven, refused, sized, side)
 	}
 }
 

@@ -162,7 +162,8 @@ func truth(t *testing.T, st store.Reader, plan *scanplan.Plan) answer {
 			t.Fatal(err)
 		}
 		sink := a.sink(t)
-		if err := operatortest.Drain(t.Context(), op, func(r batch.Record) error { return sink(scanplan.KeyRange{}, []batch.Record{r}) }); err != nil {
+		take := func(r batch.Record) error { return sink(scanplan.KeyRange{}, []batch.Record{r}) }
+		if err := operatortest.Drain(t.Context(), op, take); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -191,7 +192,10 @@ func chaos(t *testing.T, rng *rand.Rand) {
 		plan.Downsample = &scanplan.Downsample{Interval: 300_000, Function: "avg", Fill: scanplan.FillNone}
 	}
 	want := truth(t, m, &plan)
-	m.Borders = [][]byte{plan.Ranges[0].Start, s.AppendRangeKey(nil, 0, metric, base+2*3600), append(s.AppendRangeKey(nil, s.Buckets()-1, metric, base+4*3600), 0, 0, 1, 0, 0, 4)}
+	m.Borders = [][]byte{
+		plan.Ranges[0].Start, s.AppendRangeKey(nil, 0, metric, base+2*3600),
+		append(s.AppendRangeKey(nil, s.Buckets()-1, metric, base+4*3600), 0, 0, 1, 0, 0, 4),
+	}
 	m.Servers = []string{"rs0:1", "rs1:1", "rs2:1"}
 	var mu sync.Mutex
 	dice := func(n int) int { mu.Lock(); defer mu.Unlock(); return rng.IntN(n) }
@@ -199,12 +203,17 @@ func chaos(t *testing.T, rng *rand.Rand) {
 	var servers []*scripted
 	for i := range dice(4) {
 		bad := dice(4)
-		servers = append(servers, &scripted{name: fmt.Sprint("s", i), beside: fmt.Sprintf("rs%d:1", i), store: m, fault: func(ctx context.Context, _ int) error {
-			if dice(5) < bad {
-				return misfortune(ctx, dice(5))
-			}
-			return nil
-		}})
+		servers = append(servers, &scripted{
+			name:   fmt.Sprint("s", i),
+			beside: fmt.Sprintf("rs%d:1", i),
+			store:  m,
+			fault: func(ctx context.Context, _ int) error {
+				if dice(5) < bad {
+					return misfortune(ctx, dice(5))
+				}
+				return nil
+			},
+		})
 	}
 	local := &flaky{Store: m, fail: func() bool { return dice(6) == 0 }}
 	e := New(quiet(local, mem, servers...))
@@ -405,11 +414,18 @@ func TestRun_unproven(t *testing.T) {
 // servers that may not have dropped their caches.
 func TestExecutor_dropCaches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		good, bad, hung := &scripted{name: "good"}, &scripted{name: "bad", drop: errors.New("bad: no")}, &hanging{scripted: &scripted{name: "hung"}}
-		e := New(Config{Servers: []Server{bad, hung, good}, Log: slog.New(slog.DiscardHandler), ResultCache: resultcache.New(1<<20, nil)})
+		good := &scripted{name: "good"}
+		bad := &scripted{name: "bad", drop: errors.New("bad: no")}
+		hung := &hanging{scripted: &scripted{name: "hung"}}
+		e := New(Config{
+			Servers:     []Server{bad, hung, good},
+			Log:         slog.New(slog.DiscardHandler),
+			ResultCache: resultcache.New(1<<20, nil),
+		})
 		e.servers.markFailed(2)
 		err := e.DropCaches(t.Context())
-		if err == nil || !strings.Contains(err.Error(), "bad: no") || !strings.Contains(err.Error(), "hung: ") || strings.Contains(err.Error(), "good") {
+		if err == nil || !strings.Contains(err.Error(), "bad: no") || !strings.Contains(err.Error(), "hung: ") ||
+			strings.Contains(err.Error(), "good") {
 			t.Errorf("error %v, want those of bad and hung", err)
 		}
 		if good.drops.Load() != 1 || bad.drops.Load() != 1 {
@@ -520,63 +536,14 @@ func TestRun_errors(t *testing.T) {
 		var limit *operator.LimitError
 		return errors.As(err, &limit)
 	})
-	f(func(m *operatortest.Store, _ *scanplan.Plan) { m.Cell(m.Rows[9].Key, []byte{0, 1}, []byte{7, 7}, 9) }, func(err error) bool {
+	badCell := func(m *operatortest.Store, _ *scanplan.Plan) { m.Cell(m.Rows[9].Key, []byte{0, 1}, []byte{7, 7}, 9) }
+	f(badCell, func(err error) bool {
 		var data *operator.DataError
 		return errors.As(err, &data)
 	})
 	f(func(m *operatortest.Store, _ *scanplan.Plan) {
 		m.Fail = func(context.Context, int) error { panic("boom") }
 	}, func(err error) bool { var fault *operator.PanicError; return errors.As(err, &fault) })
-}
-
-// A part that has panicked is attempted once more, elsewhere and at once; the server is not avoided for it. A
-// second panic ends the run. The log has the part each time.
-func TestRun_panics(t *testing.T) {
-	m, s := table(false)
-	plan := operatortest.Plan(s, metric, base, base+3600) // a single part
-	for name, c := range map[string]struct {
-		servers int
-		last    bool // this process panics, too
-		logged  int
-	}{
-		"one server": {1, false, 1}, "one server, and this process": {1, true, 2}, "three servers": {3, true, 2}, "this process": {0, true, 1},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
-				defer mem.AssertSize(t, 0)
-				var logged bytes.Buffer
-				var servers []*scripted
-				for i := range c.servers {
-					servers = append(servers, &scripted{name: fmt.Sprint("s", i), store: m, fault: func(context.Context, int) error { panic("boom") }})
-				}
-				st := &operatortest.Store{Rows: m.Rows}
-				if c.last {
-					st.Fail = func(context.Context, int) error { panic("boom") }
-				}
-				cfg := quiet(st, mem, servers...)
-				cfg.Local, cfg.PerServer = 1, 1
-				cfg.Log = slog.New(slog.NewTextHandler(&logged, nil))
-				e, got, began := New(cfg), answer{}, time.Now()
-				stats, err := e.Run(t.Context(), &plan, Options{Aggregation: PerSeries}, got.sink(t))
-				var fault *operator.PanicError
-				if c.last != errors.As(err, &fault) || !c.last && err != nil {
-					t.Errorf("got %v, want a panic: %v", err, c.last)
-				}
-				if n := strings.Count(logged.String(), "a part panicked"); n != c.logged || !strings.Contains(logged.String(), "Plan") {
-					t.Errorf("logged %d panics of %d attempts, want %d, with the plan: %s", n, stats.Attempts, c.logged, logged.String())
-				}
-				if time.Since(began) != 0 {
-					t.Errorf("took %s, want no pause", time.Since(began))
-				}
-				for i, ok := range e.servers.healthy(plan.Table) {
-					if !ok {
-						t.Errorf("server %d is avoided", i)
-					}
-				}
-			})
-		})
-	}
 }
 
 // If some parts cannot be read, the error names exactly the key ranges that are missing.
@@ -620,13 +587,21 @@ func TestRun_missingNamesNoPlace(t *testing.T) {
 		m, s := table(false)
 		plan := operatortest.Plan(s, metric, base, base+6*3600)
 		// The store gives this process nothing until the time is over.
-		st := &operatortest.Store{Rows: m.Rows, Fail: func(ctx context.Context, _ int) error { <-ctx.Done(); return ctx.Err() }}
+		st := &operatortest.Store{
+			Rows: m.Rows,
+			Fail: func(ctx context.Context, _ int) error { <-ctx.Done(); return ctx.Err() },
+		}
 		cfg := quiet(st, memory.DefaultAllocator)
 		var log strings.Builder
 		cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
-		cfg.Servers = []Server{&scripted{name: "pushdown", store: m, mem: memory.DefaultAllocator, fault: func(context.Context, int) error {
-			return fmt.Errorf("%w: dial tcp 10.0.0.7:17151: connection refused", wire.ErrServer)
-		}}}
+		cfg.Servers = []Server{&scripted{
+			name:  "pushdown",
+			store: m,
+			mem:   memory.DefaultAllocator,
+			fault: func(context.Context, int) error {
+				return fmt.Errorf("%w: dial tcp 10.0.0.7:17151: connection refused", wire.ErrServer)
+			},
+		}}
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 		defer cancel()
 		_, err := New(cfg).Run(ctx, &plan, Options{Aggregation: PerSeries}, answer{}.sink(t))
@@ -660,7 +635,8 @@ func TestRun_ends(t *testing.T) {
 	m, s := table(false)
 	plan := operatortest.Plan(s, metric, base, base+6*3600)
 	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
-	_, err := New(quiet(m, mem)).Run(t.Context(), &plan, Options{Aggregation: PerSeries}, func(scanplan.KeyRange, []batch.Record) error { return io.ErrShortWrite })
+	fails := func(scanplan.KeyRange, []batch.Record) error { return io.ErrShortWrite }
+	_, err := New(quiet(m, mem)).Run(t.Context(), &plan, Options{Aggregation: PerSeries}, fails)
 	if !errors.Is(err, io.ErrShortWrite) {
 		t.Errorf("a sink that fails: got %v, want its error", err)
 	}
@@ -674,7 +650,8 @@ func TestRun_ends(t *testing.T) {
 		}
 		return ctx.Err()
 	}
-	if _, err := New(quiet(m, mem)).Run(ctx, &plan, Options{Aggregation: PerSeries}, answer{}.sink(t)); !errors.Is(err, gone) {
+	_, err = New(quiet(m, mem)).Run(ctx, &plan, Options{Aggregation: PerSeries}, answer{}.sink(t))
+	if !errors.Is(err, gone) {
 		t.Errorf("a caller that has left: got %v, want its cause", err)
 	}
 	mem.AssertSize(t, 0)

@@ -105,8 +105,9 @@ func TestRun_memoryByPoints(t *testing.T) {
 				need, shipped = least, stats.ShippedBytes
 			}
 			if least > need+need/20 || stats.ShippedBytes > shipped+shipped/20 {
-				t.Errorf(
-					"%s, a point every %d s: needs %d bytes and ships %d, want at most %d and %d, as with a point every 48 s", how, step, least, stats.ShippedBytes, need, shipped)
+				t.Errorf("%s, a point every %d s: needs %d bytes and ships %d, want at most %d and %d, "+
+					"as with a point every 48 s",
+					how, step, least, stats.ShippedBytes, need, shipped)
 			}
 		}
 		t.Logf("%s: needs %d bytes, ships %d", how, need, shipped)

@@ -270,8 +270,9 @@ func TestRun_bySize(t *testing.T) {
 		t.Error(diff)
 	}
 	if cold.Parts <= len(plan.Ranges) || warm.Parts != len(plan.Ranges) {
-		t.Errorf(
-			"%d parts, then %d, want more than %d while the sizes are unknown, then one a salt bucket, as the rows are few", cold.Parts, warm.Parts, len(plan.Ranges))
+		t.Errorf("%d parts, then %d, want more than %d while the sizes are unknown, then one a salt bucket, "+
+			"as the rows are few",
+			cold.Parts, warm.Parts, len(plan.Ranges))
 	}
 	infos, err := e.Explain(t.Context(), &plan, PerSeries)
 	if err != nil {

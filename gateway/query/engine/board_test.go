@@ -120,7 +120,8 @@ func (b *board) panel() *query.Query {
 	end := start + 3600*(1+b.rng.IntN(2))
 	one := func(texts ...string) string { return texts[b.rng.IntN(len(texts))] }
 	body := fmt.Sprintf(
-		`{"start":%d,"end":%d,"msResolution":true,"showTSUIDs":%v,"mode":%q,"queries":[{"metric":"m","aggregator":%q,"downsample":%q,"rate":%v,"tags":%s}]}`,
+		`{"start":%d,"end":%d,"msResolution":true,"showTSUIDs":%v,"mode":%q,`+
+			`"queries":[{"metric":"m","aggregator":%q,"downsample":%q,"rate":%v,"tags":%s}]}`,
 		start, end, b.rng.IntN(3) == 0, one("", "", "strict", "partial"), one("sum", "avg", "max", "none"),
 		one("5m-avg", "1h-sum", "0all-sum", "7m-max", "10m-sum-zero"),
 		b.rng.IntN(4) == 0, one(`{}`, `{"host":"*"}`, `{"dc":"a|b"}`))

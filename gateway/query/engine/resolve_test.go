@@ -39,11 +39,17 @@ func namesOnly(t *testing.T) *Engine {
 // and those with a UID that has no name.
 func TestCompile_dropsTSUIDsByName(t *testing.T) {
 	e := namesOnly(t)
-	const hostA, hostB, nameless, dcA = "000001000001000001", "000001000001000002", "000001000001000009", "000001000002000001"
+	const (
+		hostA    = "000001000001000001"
+		hostB    = "000001000001000002"
+		nameless = "000001000001000009"
+		dcA      = "000001000002000001"
+	)
 	f := func(filters string, want ...string) {
 		t.Helper()
 		body := fmt.Sprintf(
-			`{"start":1356998400,"end":1357002000,"queries":[{"aggregator":"sum","tsuids":[%q,%q,%q,%q],"filters":[%s]}]}`,
+			`{"start":1356998400,"end":1357002000,"queries":[{"aggregator":"sum","tsuids":[%q,%q,%q,%q],`+
+				`"filters":[%s]}]}`,
 			hostA, hostB, nameless, dcA, filters)
 		q, err := query.Parser{Now: time.Now()}.JSON([]byte(body))
 		if err != nil {

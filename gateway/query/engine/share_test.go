@@ -62,7 +62,12 @@ func newHeld(t *testing.T) *held {
 
 // waitsFor has queries wait so long for an equal one that runs.
 func (e *Engine) waitsFor(d time.Duration) {
-	e.stages = stage.New(stage.Config{Exec: e.cfg.Exec, RollupProver: e.cfg.RollupProver, Log: e.cfg.Log, SharePatience: d})
+	e.stages = stage.New(stage.Config{
+		Exec:          e.cfg.Exec,
+		RollupProver:  e.cfg.RollupProver,
+		Log:           e.cfg.Log,
+		SharePatience: d,
+	})
 }
 
 // answered is what a query was answered.
@@ -467,8 +472,9 @@ func TestLaw_sharedOnStore(t *testing.T) {
 							return
 						default:
 						}
-						body := fmt.Sprintf(
-							`{"start":%d,"end":%d,"queries":[{"metric":"m","aggregator":"max","downsample":"5m-max"}]}`, hourZero+50*(i%5), hourZero+7000)
+						body := fmt.Sprintf(`{"start":%d,"end":%d,"queries":[{"metric":"m","aggregator":"max",`+
+							`"downsample":"5m-max"}]}`,
+							hourZero+50*(i%5), hourZero+7000)
 						q, err := query.Parser{Now: time.Now()}.JSON([]byte(body))
 						if err != nil {
 							t.Error(err)

@@ -26,7 +26,8 @@ func (b *board) wall() *query.Query {
 	b.Helper()
 	one := func(texts ...string) string { return texts[b.rng.IntN(len(texts))] }
 	body := fmt.Sprintf(
-		`{"start":%d,"end":%d,"msResolution":true,"showTSUIDs":true,"mode":%q,"queries":[{"metric":"m","aggregator":%q,%s"rate":%v,"tags":%s}]}`,
+		`{"start":%d,"end":%d,"msResolution":true,"showTSUIDs":true,"mode":%q,`+
+			`"queries":[{"metric":"m","aggregator":%q,%s"rate":%v,"tags":%s}]}`,
 		hourZero, hourZero+boardHours*3600-1-b.rng.IntN(3000), one("", "", "strict", "partial"),
 		one("sum", "avg", "max", "none", "count", "p90"),
 		one(``, `"downsample":"5m-avg",`, `"downsample":"1h-sum",`, `"downsample":"10m-sum-zero",`,
@@ -284,8 +285,8 @@ func TestStretch_unproven(t *testing.T) {
 	for hour := range boardHours {
 		b.putAt(hour)
 	}
-	q, err := query.Parser{Now: time.Now()}.JSON(fmt.Appendf(nil, `{"start":%d,"end":%d,"queries":[{"metric":"m","aggregator":"sum"}]}`,
-		hourZero, hourZero+boardHours*3600-1))
+	q, err := query.Parser{Now: time.Now()}.JSON(fmt.Appendf(nil,
+		`{"start":%d,"end":%d,"queries":[{"metric":"m","aggregator":"sum"}]}`, hourZero, hourZero+boardHours*3600-1))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -124,7 +124,8 @@ func TestParse_bounds(t *testing.T) {
 // for texts are texts, and defaults are filled in. Keys that differ in case are ignored.
 func TestRequest_MarshalJSON(t *testing.T) {
 	r := request(
-		t, `"time":{"start":1363651200,"AGGREGATOR":"x","aggregator":"sum","rate":"true","downsampler":{"interval":"1m","aggregator":"avg","fillPolicy":{"policy":"NAN"}}}`,
+		t, `"time":{"start":1363651200,"AGGREGATOR":"x","aggregator":"sum","rate":"true",`+
+			`"downsampler":{"interval":"1m","aggregator":"avg","fillPolicy":{"policy":"NAN"}}}`,
 		`"metrics":[{"id":"a","metric":"m","fillPolicy":{"value":2}}]`,
 		`"expressions":[{"id":"e","expr":"a","join":{"operator":"UNION","includeAggTags":false}}]`, `"outputs":[{}]`)
 	got, err := json.Marshal(r)
@@ -134,9 +135,12 @@ func TestRequest_MarshalJSON(t *testing.T) {
 	if r.Time.RollupUsage != nil || r.Expressions[0].Join.UseGroupTags {
 		t.Errorf("%+v, %+v: Downpour's own fields are set although they were not given", r.Time, r.Expressions[0].Join)
 	}
-	want := `{"name":null,"time":{"start":"1363651200","end":null,"timezone":null,"downsampler":{"interval":"1m","aggregator":"avg","fillPolicy":{"policy":"nan","value":"NaN"}},"aggregator":"sum","rate":true},` +
-		`"filters":null,"metrics":[{"metric":"m","id":"a","filter":null,"aggregator":null,"timeOffset":null,"fillPolicy":{"policy":"scalar","value":2.0}}],` +
-		`"expressions":[{"id":"e","expr":"a","join":{"operator":"union","useQueryTags":false,"includeAggTags":false},"fillPolicy":null}],"outputs":[{"id":null,"alias":null}]}`
+	want := `{"name":null,"time":{"start":"1363651200","end":null,"timezone":null,"downsampler":{"interval":"1m",` +
+		`"aggregator":"avg","fillPolicy":{"policy":"nan","value":"NaN"}},"aggregator":"sum","rate":true},` +
+		`"filters":null,"metrics":[{"metric":"m","id":"a","filter":null,"aggregator":null,"timeOffset":null,` +
+		`"fillPolicy":{"policy":"scalar","value":2.0}}],` +
+		`"expressions":[{"id":"e","expr":"a","join":{"operator":"union","useQueryTags":false,` +
+		`"includeAggTags":false},"fillPolicy":null}],"outputs":[{"id":null,"alias":null}]}`
 	if d := cmp.Diff(want, string(got)); d != "" {
 		t.Errorf("-want +got\n%s", d)
 	}
@@ -169,8 +173,10 @@ func TestRequest_ownFields(t *testing.T) {
 // Equal metrics become one sub-query, and the fill policy of a downsampler has no effect.
 func TestRequest_Query(t *testing.T) {
 	r := request(
-		t, `"time":{"start":1363651200,"end":1363651800,"aggregator":"sum","rate":true,"downsampler":{"interval":"1m","aggregator":"avg","fillPolicy":{"policy":"zero"}}}`, aFilter,
-		`"metrics":[{"id":"a","metric":"m","filter":"f1"},{"id":"b","metric":"m","filter":"f1","aggregator":"sum"},{"id":"c","metric":"m"},{"id":"d","metric":"m","filter":"f1","aggregator":"max"}]`)
+		t, `"time":{"start":1363651200,"end":1363651800,"aggregator":"sum","rate":true,`+
+			`"downsampler":{"interval":"1m","aggregator":"avg","fillPolicy":{"policy":"zero"}}}`, aFilter,
+		`"metrics":[{"id":"a","metric":"m","filter":"f1"},{"id":"b","metric":"m","filter":"f1",`+
+			`"aggregator":"sum"},{"id":"c","metric":"m"},{"id":"d","metric":"m","filter":"f1","aggregator":"max"}]`)
 	q, bySub, err := r.Query(parser)
 	if err != nil {
 		t.Fatal(err)

@@ -64,7 +64,8 @@ func tables(t *testing.T, r *Request, start, end int64, groups ...[]Group) []Tab
 
 func twoVariables(expressions, outputs string) []string {
 	return []string{
-		aTime, `"metrics":[{"id":"a","metric":"m"},{"id":"b","metric":"n","fillPolicy":{"policy":"scalar","value":7}}]`, `"expressions":` + expressions, `"outputs":` + outputs}
+		aTime, `"metrics":[{"id":"a","metric":"m"},{"id":"b","metric":"n","fillPolicy":{"policy":"scalar","value":7}}]`,
+		`"expressions":` + expressions, `"outputs":` + outputs}
 }
 
 var (
@@ -108,7 +109,8 @@ func TestTables_intersection(t *testing.T) {
 func TestTables_replaced(t *testing.T) {
 	r := request(
 		t, twoVariables(
-			`[{"id":"e","expr":"a","join":{"operator":"intersection","useQueryTags":true}},{"id":"f","expr":"a + b","join":{"operator":"intersection"}}]`, `[]`)...)
+			`[{"id":"e","expr":"a","join":{"operator":"intersection","useQueryTags":true}},`+
+				`{"id":"f","expr":"a + b","join":{"operator":"intersection"}}]`, `[]`)...)
 	twice := []Group{group("m", "x", map[int64]float64{7: 70}), onHosts[0]}
 	got := tables(t, r, 0, 9, twice, onOne)
 	want := [][]string{{"1: 10", "2: 20", "4: 40", "7: 0"}, {"1: 17", "2: 22", "3: 7", "4: 47", "7: 7"}}
@@ -175,8 +177,9 @@ func TestTables_errors(t *testing.T) {
 // value of its fill policy, NaN by default.
 func TestTables_nested(t *testing.T) {
 	r := request(
-		t, twoVariables(
-			`[{"id":"e","expr":"b * 2","fillPolicy":{"policy":"scalar","value":100}},{"id":"f","expr":"b * 2"},{"id":"g","expr":"a + e"},{"id":"h","expr":"a + f"}]`, `[{"id":"g"},{"id":"h"}]`)...)
+		t, twoVariables(`[{"id":"e","expr":"b * 2","fillPolicy":{"policy":"scalar","value":100}},`+
+			`{"id":"f","expr":"b * 2"},{"id":"g","expr":"a + e"},{"id":"h","expr":"a + f"}]`,
+			`[{"id":"g"},{"id":"h"}]`)...)
 	got := tables(t, r, 1, 3, onHosts[:1], []Group{group("n", "x", map[int64]float64{2: 2, 3: 3})})
 	if d := cmp.Diff([][]string{{"1: 110", "2: 24", "3: 6"}, {"1: NaN", "2: 24", "3: 6"}},
 		[][]string{rows(&got[0]), rows(&got[1])}); d != "" {
@@ -257,12 +260,25 @@ func drawGroups(t *rapid.T, metric string) (out []Group) {
 	return out
 }
 
+// filled is the value of a series at a time: 0 without a series, and fill without a point there.
+func filled(points map[int64]float64, ms int64, fill float64) float64 {
+	v, ok := points[ms]
+	switch {
+	case points == nil:
+		return 0
+	case !ok || math.IsNaN(v):
+		return fill
+	}
+	return v
+}
+
 // A table has the values that a look-up of each point by host and time gives.
 func TestTablesArePoints(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		operator := rapid.SampledFrom([]string{"union", "intersection"}).Draw(t, "operator")
 		r, err := Parse([]byte(`{`+aTime+
-			`,"metrics":[{"id":"a","metric":"m"},{"id":"b","metric":"n","fillPolicy":{"policy":"scalar","value":7}}],"expressions":[{"id":"e","expr":"a * 10 + b","join":{"operator":"`+operator+`"}}]}`), parser)
+			`,"metrics":[{"id":"a","metric":"m"},{"id":"b","metric":"n","fillPolicy":{"policy":"scalar",`+
+			`"value":7}}],"expressions":[{"id":"e","expr":"a * 10 + b","join":{"operator":"`+operator+`"}}]}`), parser)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -304,16 +320,6 @@ func TestTablesArePoints(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		at := func(points map[int64]float64, ms int64, fill float64) float64 {
-			v, ok := points[ms]
-			switch {
-			case points == nil:
-				return 0
-			case !ok || math.IsNaN(v):
-				return fill
-			}
-			return v
-		}
 		var want [][]float64
 		for ms := int64(2); ms <= 7; ms++ {
 			if !steps[ms] {
@@ -321,7 +327,7 @@ func TestTablesArePoints(t *testing.T) {
 			}
 			row := []float64{float64(ms)}
 			for _, host := range names {
-				row = append(row, at(hosts[host][0], ms, 0)*10+at(hosts[host][1], ms, 7))
+				row = append(row, filled(hosts[host][0], ms, 0)*10+filled(hosts[host][1], ms, 7))
 			}
 			want = append(want, row)
 		}

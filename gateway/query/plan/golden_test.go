@@ -115,7 +115,8 @@ func run(t *testing.T, script string) string {
 	values.Set("end", end)
 	q, err := query.ParseURI(values, time.Unix(1.7e9, 0))
 	if post != "" {
-		q, err = query.Parser{Now: time.Unix(1.7e9, 0)}.JSON(fmt.Appendf(nil, `{"start":%q,"end":%q,"queries":[%s]}`, start, end, post))
+		q, err = query.Parser{Now: time.Unix(1.7e9, 0)}.JSON(fmt.Appendf(nil, `{"start":%q,"end":%q,"queries":[%s]}`,
+			start, end, post))
 	}
 	if err != nil {
 		t.Fatalf("%s: %v", script, err)

@@ -227,7 +227,8 @@ func TestCompile_withoutLists(t *testing.T) {
 
 func TestNeedsOf(t *testing.T) {
 	q, err := query.ParseURI(map[string][]string{"start": {"1"}, "m": {
-		"sum:sys.cpu{host=web01|web02,host=web01,dc=web*,rack=regexp(^r)}{rack=not_literal_or(r1||r2),dc=iliteral_or(X),host=*}"}}, time.Unix(1e9, 0))
+		"sum:sys.cpu{host=web01|web02,host=web01,dc=web*,rack=regexp(^r)}{rack=not_literal_or(r1||" +
+			"r2),dc=iliteral_or(X),host=*}"}}, time.Unix(1e9, 0))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -63,7 +63,10 @@ func (r *run) numbers(ctx context.Context) string {
 
 // runtimeNumbers are those of Go's runtime that make up its part of what is
 // resident: sys without heap_released.
-var runtimeNumbers = []string{"sys_bytes", "heap_released_bytes", "heap_inuse_bytes", "heap_alloc_bytes", "next_gc_bytes", "stack_inuse_bytes"}
+var runtimeNumbers = []string{
+	"sys_bytes", "heap_released_bytes", "heap_inuse_bytes", "heap_alloc_bytes", "next_gc_bytes",
+	"stack_inuse_bytes",
+}
 
 // keepHeap writes the profile of the gateway's heap to a file, whichever process is over the
 // bound, and returns where. A gateway that does not serve it leaves no file.
@@ -109,7 +112,8 @@ func (now held) excess(before held) string {
 	case now.sockets > before.sockets+2:
 		return fmt.Sprintf("%d sockets, %d before", now.sockets, before.sockets)
 	case now.query > 0 || now.write > 0 || now.live > 0:
-		return fmt.Sprintf("%d bytes are reserved for queries, %d for writes, %d for live queries", now.query, now.write, now.live)
+		return fmt.Sprintf("%d bytes are reserved for queries, %d for writes, %d for live queries",
+			now.query, now.write, now.live)
 	}
 	return ""
 }
@@ -239,7 +243,8 @@ func (r *run) find(ctx context.Context, s seriesName, points []hostile.Point) er
 		return err
 	}
 	var results []struct{ DPS [][2]int64 }
-	if err := json.NewDecoder(bufio.NewReader(bytes.NewReader(a.Body))).Decode(&results); err != nil || len(results) != 1 {
+	if err := json.NewDecoder(bufio.NewReader(bytes.NewReader(a.Body))).Decode(&results); err != nil ||
+		len(results) != 1 {
 		return fmt.Errorf("%d results, %v: status %d: %.300s", len(results), err, a.Status, a.Body)
 	}
 	found := map[int64]int64{}

@@ -101,14 +101,21 @@ func (b *beside) round(ctx context.Context, s *Served) error {
 }
 
 func (b *beside) ask(ctx context.Context) (time.Duration, error) {
-	url := fmt.Sprintf("%s/api/query?start=%d&end=%d&m=sum:1m-avg:%s", b.r.Gateway.URL, hostile.Era, hostile.Era+3599, hostile.Light)
+	url := fmt.Sprintf("%s/api/query?start=%d&end=%d&m=sum:1m-avg:%s",
+		b.r.Gateway.URL, hostile.Era, hostile.Era+3599, hostile.Light)
 	return b.request(ctx, http.MethodGet, url, nil)
 }
 
 func (b *beside) put(ctx context.Context) (time.Duration, error) {
-	p := hostile.Point{Metric: besideMetric, Writer: besideWriter, Time: hostile.Era + int64(b.puts), Value: int64(b.puts)}
+	p := hostile.Point{
+		Metric: besideMetric,
+		Writer: besideWriter,
+		Time:   hostile.Era + int64(b.puts),
+		Value:  int64(b.puts),
+	}
 	b.puts++
-	body := fmt.Appendf(nil, `{"metric":%q,"timestamp":%d,"value":%d,"tags":{"writer":%q}}`, p.Metric, p.Time, p.Value, p.Writer)
+	body := fmt.Appendf(nil, `{"metric":%q,"timestamp":%d,"value":%d,"tags":{"writer":%q}}`,
+		p.Metric, p.Time, p.Value, p.Writer)
 	took, err := b.request(ctx, http.MethodPost, b.r.Gateway.URL+"/api/put", body)
 	if err == nil {
 		b.r.acknowledged([]hostile.Point{p})

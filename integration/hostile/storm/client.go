@@ -150,7 +150,8 @@ func readAnswer(in *bufio.Reader, q *hostile.Request) (o outcome) {
 		}
 	}
 	d := &digest{hash: sha256.New()}
-	if q.Arrow && o.status == http.StatusOK && strings.HasPrefix(resp.Header.Get("Content-Type"), batch.StreamMediaType) {
+	if q.Arrow && o.status == http.StatusOK &&
+		strings.HasPrefix(resp.Header.Get("Content-Type"), batch.StreamMediaType) {
 		// The rows are hashed, not the bytes, because where batches end is chance.
 		err = batch.ReadResults(body, d.rows)
 	} else {

@@ -83,7 +83,8 @@ func (r *run) acknowledged(points []hostile.Point) {
 // Text is the report as people read it.
 func (p *Report) Text() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "seed %d: %d requests in %.1f s, as before after %.1f s more, %d breaches\n", p.Seed, p.Requests, p.Took.Seconds(), p.Settled.Seconds(), len(p.Breaches))
+	fmt.Fprintf(&b, "seed %d: %d requests in %.1f s, as before after %.1f s more, %d breaches\n",
+		p.Seed, p.Requests, p.Took.Seconds(), p.Settled.Seconds(), len(p.Breaches))
 	for _, kind := range slices.Sorted(maps.Keys(p.Answers)) {
 		fmt.Fprintf(&b, "  %-16s", kind)
 		for _, status := range slices.Sorted(maps.Keys(p.Answers[kind])) {
@@ -95,9 +96,11 @@ func (p *Report) Text() string {
 		}
 		b.WriteString("\n")
 	}
-	fmt.Fprintf(&b, "  answers compared %d, not comparable %d; points acknowledged and found %d\n", p.Compared, p.Uncompared, p.Points)
+	fmt.Fprintf(&b, "  answers compared %d, not comparable %d; points acknowledged and found %d\n",
+		p.Compared, p.Uncompared, p.Points)
 	fmt.Fprintf(&b, "  light query alone %s, beside %s\n", latencies(p.Alone.Query), latencies(p.Beside.Query))
-	fmt.Fprintf(&b, "  put alone %s, beside %s; asked again because the machine was busy: %d\n", latencies(p.Alone.Put), latencies(p.Beside.Put), p.Starved)
+	fmt.Fprintf(&b, "  put alone %s, beside %s; asked again because the machine was busy: %d\n",
+		latencies(p.Alone.Put), latencies(p.Beside.Put), p.Starved)
 	for _, peak := range p.Peaks {
 		fmt.Fprintf(&b, "  peak %d MiB\n", peak>>20)
 	}

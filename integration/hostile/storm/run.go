@@ -164,8 +164,9 @@ func (r *run) compare(ctx context.Context, q *hostile.Request, o *outcome) {
 		r.add(func(p *Report) { p.Uncompared++ })
 	case want.body.sum != o.body.sum:
 		again := send(ctx, r.Gateway.Addr, q, func() {})
-		r.breach("%s: another answer than that of a gateway without bounds, of %d bytes, want %d; asked again alone: status %d, %d bytes, equal %t\n got %q\nwant %q",
-			q, o.body.bytes, want.body.bytes, again.status, again.body.bytes, again.body.sum == want.body.sum, o.body.head, want.body.head)
+		r.breach("%s: another answer than that of a gateway without bounds, of %d bytes, want %d; "+
+			"asked again alone: status %d, %d bytes, equal %t\n got %q\nwant %q", q, o.body.bytes, want.body.bytes,
+			again.status, again.body.bytes, again.body.sum == want.body.sum, o.body.head, want.body.head)
 	default:
 		r.add(func(p *Report) { p.Compared++ })
 	}

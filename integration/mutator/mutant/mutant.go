@@ -1,5 +1,6 @@
-// Package mutant switches faults on that command mutator has put into a copy of the sources. One program has all faults of a
-// package in it; the variable MUTANT is the number of the one that is on, from 1.
+// Package mutant switches faults on that command mutator has put into a copy of the sources. One
+// program has all faults of a package in it; the variable MUTANT is the number of the one that is
+// on, from 1.
 package mutant
 
 import (
@@ -9,8 +10,8 @@ import (
 	"sync"
 )
 
-// Variables of the environment: the number of the fault that is on, and the file to which the numbers of faults that are reached are
-// written, a line each.
+// Variables of the environment: the number of the fault that is on, and the file to which the
+// numbers of faults that are reached are written, a line each.
 const (
 	Variable = "MUTANT"
 	Reached  = "MUTANT_REACHED"

@@ -46,7 +46,13 @@ func parse(fields []string) (s Seed, err error) {
 	if len(fields) < 6 {
 		return s, fmt.Errorf("got %d fields, want PACKAGE TEST SEED COMMIT open|fixed FAILURE", len(fields))
 	}
-	s = Seed{Package: fields[0], Test: fields[1], Commit: fields[3], Fixed: fields[4] == "fixed", Failure: strings.Join(fields[5:], " ")}
+	s = Seed{
+		Package: fields[0],
+		Test:    fields[1],
+		Commit:  fields[3],
+		Fixed:   fields[4] == "fixed",
+		Failure: strings.Join(fields[5:], " "),
+	}
 	if s.Seed, err = strconv.ParseUint(fields[2], 10, 64); err != nil || s.Seed == 0 {
 		return s, fmt.Errorf("seed: got %q, want a number from 1 to 2^64 - 1", fields[2])
 	}

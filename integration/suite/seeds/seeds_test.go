@@ -9,12 +9,20 @@ import (
 
 // A line is read with its failure as one text; one that is none is an error with its number.
 func TestParse(t *testing.T) {
-	got, err := Parse(strings.NewReader("# comment\n\npushdown/lease TestLease 77 4a353ca0 fixed  --- FAIL: TestLease\nintegration TestLife 9 4a353ca0 open no rows\n"))
+	got, err := Parse(strings.NewReader("# comment\n\npushdown/lease TestLease 77 4a353ca0 fixed  --- FAIL: " +
+		"TestLease\nintegration TestLife 9 4a353ca0 open no rows\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := []Seed{
-		{Package: "pushdown/lease", Test: "TestLease", Seed: 77, Commit: "4a353ca0", Fixed: true, Failure: "--- FAIL: TestLease"},
+		{
+			Package: "pushdown/lease",
+			Test:    "TestLease",
+			Seed:    77,
+			Commit:  "4a353ca0",
+			Fixed:   true,
+			Failure: "--- FAIL: TestLease",
+		},
 		{Package: "integration", Test: "TestLife", Seed: 9, Commit: "4a353ca0", Failure: "no rows"},
 	}
 	if d := cmp.Diff(want, got); d != "" {

@@ -80,8 +80,9 @@ func TestWorker_calls(t *testing.T) {
 			w.Logf("%d regions: in the second hour %v", regions, of)
 			if of[writesOfLeases] > 5*regions || of[readsOfLeases] > 8*regions || of[firstRows] > regions+regions/10 ||
 				of[listsOfRegions] > 3*61 {
-				w.Errorf(
-					"%d regions: %v, want at most 5 writes and 8 reads of leases and one look-up a region, and a list a minute", regions, of)
+				w.Errorf("%d regions: %v, want at most 5 writes and 8 reads of leases and one look-up a region, "+
+					"and a list a minute",
+					regions, of)
 			}
 			cancel()
 			w.all.Wait()

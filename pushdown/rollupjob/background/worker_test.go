@@ -89,7 +89,12 @@ func rowKey(metric int, base int64) []byte {
 func (w *world) put(metric int, at int64) {
 	w.Helper()
 	base := at - at%hour
-	m := store.Mutation{Row: rowKey(metric, base), Family: encoding.FamilyData, Qualifier: binary.BigEndian.AppendUint16(nil, uint16(at-base)<<4), Value: []byte{byte(at)}}
+	m := store.Mutation{
+		Row:       rowKey(metric, base),
+		Family:    encoding.FamilyData,
+		Qualifier: binary.BigEndian.AppendUint16(nil, uint16(at-base)<<4),
+		Value:     []byte{byte(at)},
+	}
 	if err := w.st.Apply(w.Context(), "tsdb", []store.Mutation{m}); err != nil {
 		w.Fatal(err)
 	}
@@ -112,7 +117,13 @@ func (w *world) fill(metrics int, days int64) {
 func (w *world) worker(ctx context.Context, change func(*Config)) *Worker {
 	w.Helper()
 	cfg := Config{Store: w.st, Rate: 1_000_000, Log: w.log.Logger(), Metrics: w.each,
-		Job: rollupjob.Job{Tables: rollupjob.Tables{Data: "tsdb", State: "state"}, Schema: encoding.DefaultSchema(), Config: w.config, Margin: 10 * time.Minute, Now: time.Now}}
+		Job: rollupjob.Job{
+			Tables: rollupjob.Tables{Data: "tsdb", State: "state"},
+			Schema: encoding.DefaultSchema(),
+			Config: w.config,
+			Margin: 10 * time.Minute,
+			Now:    time.Now,
+		}}
 	if change != nil {
 		change(&cfg)
 	}
@@ -139,8 +150,14 @@ func (w *world) each(context.Context) iter.Seq2[Metric, error] {
 // proven returns from when to when queries may read rollups of a metric.
 func (w *world) proven(metric int) []rollupjob.Range {
 	w.Helper()
-	p := rollupjob.Prover{Store: w.st, Tables: rollupjob.Tables{Data: "tsdb", State: "state"}, Schema: encoding.DefaultSchema(), Config: w.config}
-	proof, err := p.Prove(w.Context(), w.config.ByName("1h"), uid(metric), rollupjob.Range{From: born - 1000*day, To: born + 1000*day})
+	p := rollupjob.Prover{
+		Store:  w.st,
+		Tables: rollupjob.Tables{Data: "tsdb", State: "state"},
+		Schema: encoding.DefaultSchema(),
+		Config: w.config,
+	}
+	proof, err := p.Prove(w.Context(), w.config.ByName("1h"), uid(metric),
+		rollupjob.Range{From: born - 1000*day, To: born + 1000*day})
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -288,10 +305,12 @@ func checkMetrics(w *world, worker *Worker) {
 	got := map[string]float64{}
 	for _, f := range families {
 		for _, m := range f.Metric {
-			got[strings.TrimPrefix(f.GetName(), "downpour_rollup_made_")] += m.GetCounter().GetValue() + m.GetGauge().GetValue()
+			got[strings.TrimPrefix(f.GetName(), "downpour_rollup_made_")] += m.GetCounter().GetValue() +
+				m.GetGauge().GetValue()
 		}
 	}
-	if got["rate"] != 1_000_000 || got["until_seconds"] != float64(born+day+6*hour) || got["points_total"] != float64(worker.did().Points) || got["days_total"] == 0 || got["failures_total"] != 0 {
+	if got["rate"] != 1_000_000 || got["until_seconds"] != float64(born+day+6*hour) ||
+		got["points_total"] != float64(worker.did().Points) || got["days_total"] == 0 || got["failures_total"] != 0 {
 		w.Errorf("metrics: %v", got)
 	}
 }
@@ -321,7 +340,8 @@ func TestWorker_restart(t *testing.T) {
 		w.wantProven("at the end", born-60*day, born)
 		// An interrupted month of a metric is read again as far as it was not recorded.
 		if n := read + worker.did().Points; n > w.points+4*64 || read == 0 {
-			w.Errorf("%d points were read, %d of them by workers that were cut, want each of %d about once", n, read, w.points)
+			w.Errorf("%d points were read, %d of them by workers that were cut, want each of %d about once",
+				n, read, w.points)
 		}
 	})
 }
@@ -386,7 +406,9 @@ func (m *dying) Apply(ctx context.Context, table string, mutations []store.Mutat
 	return m.Store.Apply(ctx, table, mutations)
 }
 
-func (m *dying) CompareAndPut(ctx context.Context, table string, cell store.CellKey, expected, value []byte) (bool, error) {
+func (m *dying) CompareAndPut(
+	ctx context.Context, table string, cell store.CellKey, expected, value []byte,
+) (bool, error) {
 	if err := m.pass(ctx); err != nil {
 		return false, err
 	}
@@ -425,8 +447,10 @@ func TestWorker_killed(t *testing.T) {
 		time.Sleep(30 * time.Minute)
 		cancel()
 		w.all.Wait()
-		if n := first.did().Points + second.did().Points; n < w.points || n > w.points+w.points/4 || first.did().Points != before {
-			w.Errorf("%d and %d points were read, want each of %d about once", first.did().Points, second.did().Points, w.points)
+		n := first.did().Points + second.did().Points
+		if n < w.points || n > w.points+w.points/4 || first.did().Points != before {
+			w.Errorf("%d and %d points were read, want each of %d about once",
+				first.did().Points, second.did().Points, w.points)
 		}
 	})
 }
@@ -439,7 +463,8 @@ func TestWorker_unprovable(t *testing.T) {
 		ctx, cancel := context.WithCancel(w.Context())
 		w.all.Go(func() {
 			for ctx.Err() == nil {
-				m := store.Mutation{Row: rowKey(9, born), Family: encoding.FamilyData, Qualifier: []byte{0, 0}, Value: []byte{1}}
+				at := rowKey(9, born)
+				m := store.Mutation{Row: at, Family: encoding.FamilyData, Qualifier: []byte{0, 0}, Value: []byte{1}}
 				_ = w.st.Apply(ctx, "tsdb", []store.Mutation{m})
 				select {
 				case <-ctx.Done():
@@ -455,7 +480,8 @@ func TestWorker_unprovable(t *testing.T) {
 		if c.Proven > 0 || c.Unproven == 0 || c.Points > 3*w.points {
 			w.Errorf("got %+v, want nothing proven and few of %d points read again", c, w.points)
 		}
-		if lines := w.log.Lines("nothing proves them"); len(lines) == 0 || len(lines) > 20 || !strings.Contains(lines[0], "read point is the only proof") {
+		lines := w.log.Lines("nothing proves them")
+		if len(lines) == 0 || len(lines) > 20 || !strings.Contains(lines[0], "read point is the only proof") {
 			w.Errorf("the log has %q", lines)
 		}
 	})

@@ -23,8 +23,9 @@ func write(t *testing.T, path, text string, modTime time.Time) {
 
 func TestTokens(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens")
-	write(
-		t, path, "# collectors\nwrite collector-0123456789\nread grafana-0123456789\n\nadmin operator-0123456789\nread collector-0123456789\n", time.Unix(1000, 0))
+	write(t, path, "# collectors\nwrite collector-0123456789\nread grafana-0123456789\n\n"+
+		"admin operator-0123456789\nread collector-0123456789\n",
+		time.Unix(1000, 0))
 	tokens, err := Load(path, All, slog.Default())
 	if err != nil {
 		t.Fatal(err)
@@ -168,8 +169,9 @@ func TestFirstOfEach(t *testing.T) {
 //fault:token-of-an-administrator-sent bits.OnesCount8(uint8(scope)) => 0
 func TestTokens_Sends(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens")
-	write(
-		t, path, "admin operator-0123456789\nwrite collector-0123456789\nread either-0123456789\nwrite either-0123456789\nread grafana-0123456789\nread reader-0123456789\n", time.Unix(1000, 0))
+	write(t, path, "admin operator-0123456789\nwrite collector-0123456789\nread either-0123456789\n"+
+		"write either-0123456789\nread grafana-0123456789\nread reader-0123456789\n",
+		time.Unix(1000, 0))
 	f := func(need Scope, want, wantError string) (*Tokens, func() string) {
 		t.Helper()
 		tokens, err := Load(path, All, slog.Default())

@@ -25,13 +25,14 @@ func TestDryStore(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	below, real := inMemory(t), inMemory(t)
 	pick := func(of ...string) string { return of[rng.IntN(len(of))] }
-	anyCell := func() store.CellKey {
-		return store.CellKey{Row: []byte(pick("a", "b", "c")), Family: "f", Qualifier: []byte(pick("p", "q"))}
+	key := func(row, qualifier string) store.CellKey {
+		return store.CellKey{Row: []byte(row), Family: "f", Qualifier: []byte(qualifier)}
 	}
+	anyCell := func() store.CellKey { return key(pick("a", "b", "c"), pick("p", "q")) }
 	put := func(c store.CellKey, value string) []store.Mutation {
 		return []store.Mutation{{Row: c.Row, Family: c.Family, Qualifier: c.Qualifier, Value: []byte(value)}}
 	}
-	for _, c := range []store.CellKey{{Row: []byte("a"), Family: "f", Qualifier: []byte("p")}, {Row: []byte("b"), Family: "f", Qualifier: []byte("q")}} {
+	for _, c := range []store.CellKey{key("a", "p"), key("b", "q")} {
 		for _, st := range []store.Store{below, real} {
 			if err := st.Apply(ctx, "t", put(c, "before")); err != nil {
 				t.Fatal(err)
@@ -71,7 +72,8 @@ func TestDryStore(t *testing.T) {
 				kind = store.DeleteRow
 			}
 			do = func(st store.Store) string {
-				return fmt.Sprint("delete ", st.Apply(ctx, "t", []store.Mutation{{Kind: kind, Row: c.Row, Family: c.Family, Qualifier: c.Qualifier}}))
+				return fmt.Sprint("delete ", st.Apply(ctx, "t",
+					[]store.Mutation{{Kind: kind, Row: c.Row, Family: c.Family, Qualifier: c.Qualifier}}))
 			}
 		case 4:
 			do = func(st store.Store) string {
@@ -92,7 +94,8 @@ func TestDryStore(t *testing.T) {
 	if diff := cmp.Diff(was, dump(t, below)); diff != "" {
 		t.Errorf("the store below has changed (-was +is):\n%s", diff)
 	}
-	if err := dry.Apply(ctx, "t", []store.Mutation{{Kind: store.Append, Row: []byte("a"), Family: "f", Qualifier: []byte("p")}}); err == nil {
+	if err := dry.Apply(ctx, "t",
+		[]store.Mutation{{Kind: store.Append, Row: []byte("a"), Family: "f", Qualifier: []byte("p")}}); err == nil {
 		t.Error("points are appended in a dry run")
 	}
 }
@@ -126,9 +129,13 @@ func TestStore_forgets(t *testing.T) {
 	ctx, below := t.Context(), inMemory(t)
 	forgetful := New(below, "t")
 	at := store.CellKey{Row: []byte("a"), Family: "f", Qualifier: []byte("z")}
-	err := forgetful.Apply(ctx, "t", []store.Mutation{{Kind: store.Append, Row: at.Row, Family: "f", Qualifier: at.Qualifier}, {Row: at.Row, Family: "f", Qualifier: at.Qualifier, Value: []byte("x")}})
+	err := forgetful.Apply(ctx, "t", []store.Mutation{
+		{Kind: store.Append, Row: at.Row, Family: "f", Qualifier: at.Qualifier},
+		{Row: at.Row, Family: "f", Qualifier: at.Qualifier, Value: []byte("x")},
+	})
 	taken, takenErr := forgetful.CompareAndPut(ctx, "t", at, []byte("as it was read"), []byte("x"))
-	if rows, _ := forgetful.Get(ctx, "t", "f", [][]byte{at.Row}); err != nil || takenErr != nil || !taken || strings.Contains(text(rows), "z") {
+	rows, _ := forgetful.Get(ctx, "t", "f", [][]byte{at.Row})
+	if err != nil || takenErr != nil || !taken || strings.Contains(text(rows), "z") {
 		t.Errorf("a forgotten table: %v, %v, %v, and then %s", err, taken, takenErr, text(rows))
 	}
 }

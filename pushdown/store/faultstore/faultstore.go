@@ -108,7 +108,8 @@ type fault struct {
 	before, after error
 }
 
-// hungUp is an error that wraps io.EOF, too, as that of a server which has closed its connection. It is no end of a scan.
+// hungUp is an error that wraps io.EOF, too, as that of a server which has closed its connection.
+// It is no end of a scan.
 type hungUp struct{ error }
 
 // Unwrap returns the fault and io.EOF.

@@ -151,8 +151,8 @@ func TestPassed(t *testing.T) {
 	}
 }
 
-// No call goes past the rules: of what the wrapped store can do nothing is handed out but that which has rules, and a watch,
-// which reads nothing.
+// No call goes past the rules: of what the wrapped store can do nothing is handed out but that
+// which has rules, and a watch, which reads nothing.
 func TestFeatures(t *testing.T) {
 	features := reflect.ValueOf(faultstore.New(embedded(t)).Features())
 	for i := range features.NumField() {

@@ -243,7 +243,9 @@ func TestApply_appendsOnHBase1(t *testing.T) {
 		}
 		want := ""
 		for i, v := range []string{"a", "b", "c"} {
-			err := c.st.Apply(c.ctx, "t", []store.Mutation{{Kind: store.Append, Row: []byte("s"), Family: "t", Qualifier: []byte("q"), Value: []byte(v)}})
+			err := c.st.Apply(c.ctx, "t", []store.Mutation{
+				{Kind: store.Append, Row: []byte("s"), Family: "t", Qualifier: []byte("q"), Value: []byte(v)},
+			})
 			if refused := i == 0 && !inspected; refused != (err != nil) {
 				t.Errorf("append %s, version known %t: %v, want it refused %t", v, inspected, err, refused)
 			}
@@ -272,7 +274,8 @@ func TestFake_oneTimestamp(t *testing.T) {
 		}
 		for _, x := range row.Cells {
 			if x.Timestamp != row.Cells[0].Timestamp {
-				t.Errorf("%s:%s is of %d, the first cell of %d", x.Family, x.Qualifier, x.Timestamp, row.Cells[0].Timestamp)
+				t.Errorf("%s:%s is of %d, the first cell of %d",
+					x.Family, x.Qualifier, x.Timestamp, row.Cells[0].Timestamp)
 			}
 		}
 	}

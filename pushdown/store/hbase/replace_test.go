@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -189,30 +190,11 @@ func TestReplace_others(t *testing.T) {
 		v := newVersions()
 		v.unconditional = rng.IntN(4) == 0
 
-		// The row has cells a, b, …, each with its own letter; all become the cell "all",
-		// or the first of them is rewritten in its place.
-		n := 1 + rng.IntN(4)
-		var all string
-		for i := range n {
-			name := string(rune('a' + i))
-			v.put(name, name, 900+rng.Int64N(101))
-			all += name
-		}
-		if rng.IntN(4) == 0 {
-			v.remove("all", 900+rng.Int64N(101)) // an earlier row compaction
-		}
-		read := v.row()
-		change := store.Replacement{Read: read, Put: []store.Cell{{Qualifier: []byte("all"), Value: []byte(all)}}, Delete: read.Cells}
-		if rng.IntN(2) == 0 {
-			change.Put[0].Qualifier, change.Put[0].Value, change.Delete = []byte("a"), []byte("a."), nil
-		}
-		for _, c := range read.Cells {
-			change.Put[0].Timestamp = max(change.Put[0].Timestamp, c.Timestamp)
-		}
+		all, change := drawReplacement(v, rng)
 
 		// The other writer puts or removes once, before one step, with the clock's timestamp.
 		at, what := 1+rng.IntN(6), rng.IntN(4)
-		column := string(rune('a' + rng.IntN(n+1)))
+		column := string(rune('a' + rng.IntN(len(all)+1)))
 		did := ""
 		v.between = func(step int) {
 			if step != at {
@@ -231,14 +213,20 @@ func TestReplace_others(t *testing.T) {
 			}
 		}
 
-		r := &replacer{rows: v, changes: []store.Replacement{change}, outcomes: make([]store.Outcome, 1), moment: v.moment}
+		r := &replacer{
+			rows:     v,
+			changes:  []store.Replacement{change},
+			outcomes: make([]store.Outcome, 1),
+			moment:   v.moment,
+		}
 		if err := r.run(ctx); err != nil {
 			t.Fatal(err)
 		}
 		text := v.text()
 		fail := func(format string, args ...any) {
 			t.Helper()
-			t.Fatalf("%s before step %d; %v, outcome %d; the row is now %s: %s", did, at, change, r.outcomes[0], text, fmt.Sprintf(format, args...))
+			t.Fatalf("%s before step %d; %v, outcome %d; the row is now %s: %s",
+				did, at, change, r.outcomes[0], text, fmt.Sprintf(format, args...))
 		}
 
 		if strings.HasPrefix(did, "put") && !strings.Contains(text, column+"=X") {
@@ -261,6 +249,32 @@ func TestReplace_others(t *testing.T) {
 			fail("the outcome is that the row was changed, but nobody changed it")
 		}
 	}
+}
+
+// drawReplacement gives a row cells a, b, …, each with its own letter. All become the cell "all", or
+// the first of them is rewritten in its place.
+func drawReplacement(v *versions, rng *rand.Rand) (all string, change store.Replacement) {
+	for i := range 1 + rng.IntN(4) {
+		name := string(rune('a' + i))
+		v.put(name, name, 900+rng.Int64N(101))
+		all += name
+	}
+	if rng.IntN(4) == 0 {
+		v.remove("all", 900+rng.Int64N(101)) // an earlier row compaction
+	}
+	read := v.row()
+	change = store.Replacement{
+		Read:   read,
+		Put:    []store.Cell{{Qualifier: []byte("all"), Value: []byte(all)}},
+		Delete: read.Cells,
+	}
+	if rng.IntN(2) == 0 {
+		change.Put[0].Qualifier, change.Put[0].Value, change.Delete = []byte("a"), []byte("a."), nil
+	}
+	for _, c := range read.Cells {
+		change.Put[0].Timestamp = max(change.Put[0].Timestamp, c.Timestamp)
+	}
+	return all, change
 }
 
 // putStep is the step of a replacement in which the new cells are put, behind the moment and a reading.

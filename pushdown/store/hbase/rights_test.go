@@ -117,8 +117,13 @@ func TestReadCheck(t *testing.T) {
 			log:       []string{"not known", "not known", "UnsupportedOperationException", `"asked again"=false`},
 			questions: 25,
 		},
-		"the process ends":    {stop: 10 * time.Minute, log: []string{"not known"}, questions: 15},
-		"away for five hours": {never: true, stop: 5 * time.Hour, log: strings.Fields(strings.Repeat("known ", 5)), questions: 310},
+		"the process ends": {stop: 10 * time.Minute, log: []string{"not known"}, questions: 15},
+		"away for five hours": {
+			never:     true,
+			stop:      5 * time.Hour,
+			log:       strings.Fields(strings.Repeat("known ", 5)),
+			questions: 310,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			slowlyOn(t, hbasefake.Options{Version: tc.version}, func(c *cluster) {
@@ -126,9 +131,10 @@ func TestReadCheck(t *testing.T) {
 				if tc.denied != nil {
 					c.Deny(tc.denied...)
 				}
+				hold := hbasefake.Fault{Kind: hbasefake.Refuse, Exception: pleaseHold}
 				c.SetHook(func(call hbasefake.Call) hbasefake.Fault {
 					if call.Method == "getSecurityCapabilities" && (tc.never || time.Since(began) < away) {
-						return hbasefake.Fault{Kind: hbasefake.Refuse, Exception: "org.apache.hadoop.hbase.PleaseHoldException"}
+						return hold
 					}
 					return hbasefake.Fault{}
 				})
@@ -144,26 +150,37 @@ func TestReadCheck(t *testing.T) {
 				if err := check.AtStart(ctx); err != nil || time.Since(began) > 6*time.Second {
 					t.Fatalf("start: %v after %v, want none within 5 s", err, time.Since(began))
 				}
-				if err := check.Await(ctx); !errors.Is(err, tc.want) || tc.want != nil && !strings.Contains(err.Error(), "lacks the right READ") {
+				if err := check.Await(ctx); !errors.Is(err, tc.want) ||
+					tc.want != nil && !strings.Contains(err.Error(), "lacks the right READ") {
 					t.Errorf("got %v, want %v", err, tc.want)
 				}
 
-				if end := max(tc.stop, away); tc.stop == 0 && time.Since(began) > end+2*time.Minute || tc.stop > 0 && time.Since(began) != tc.stop {
+				if end := max(tc.stop, away); tc.stop == 0 && time.Since(began) > end+2*time.Minute ||
+					tc.stop > 0 && time.Since(began) != tc.stop {
 					t.Errorf("ended after %v, want %v and not much more", time.Since(began), end)
 				}
-				rest := log.String()
-				for _, want := range tc.log {
-					_, behind, ok := strings.Cut(rest, want)
-					if !ok {
-						t.Errorf("no %q at its place in the log:\n%s", want, &log)
-					}
-					rest = behind
-				}
+				wantInOrder(t, log.String(), tc.log)
 				if strings.Count(log.String(), "\n") > len(tc.log) || questions.n > tc.questions || questions.n < 2 {
 					t.Errorf("%d questions, want 2 to %d; the log:\n%s", questions.n, tc.questions, &log)
 				}
 			})
 		})
+	}
+}
+
+// pleaseHold is what a master says until it has started.
+const pleaseHold = "org.apache.hadoop.hbase.PleaseHoldException"
+
+// wantInOrder wants texts in a log, each behind the one before.
+func wantInOrder(t *testing.T, log string, texts []string) {
+	t.Helper()
+	rest := log
+	for _, want := range texts {
+		_, behind, ok := strings.Cut(rest, want)
+		if !ok {
+			t.Errorf("no %q at its place in the log:\n%s", want, log)
+		}
+		rest = behind
 	}
 }
 

@@ -83,9 +83,10 @@ func TestScan_cutEveryReply(t *testing.T) {
 	}
 }
 
-// A scan goes on in the next region where a server says that there are no more results, because the filter, which has the ranges of
-// its region alone, admits no more rows. In one case the server's time ends with the row that shows this, so that it does not know
-// yet that the region has ended for the scan.
+// A scan goes on in the next region where a server says that there are no more results, because the
+// filter, which has the ranges of its region alone, admits no more rows. In one case the server's
+// time ends with the row that shows this, so that it does not know yet that the region has ended
+// for the scan.
 //
 //fault:filter-done-taken-for-the-end s.exhausted(s.resumeKey): => s.exhausted(s.resumeKey), regionEnds && !response.GetMoreResults():
 func TestScan_filterDone(t *testing.T) {
@@ -99,7 +100,10 @@ func TestScan_filterDone(t *testing.T) {
 			rows := c.fill(40, "r0020")
 			// Three rows of each region. Rows have one, two and three cells by turns.
 			want := slices.Concat(rows[12:18], rows[39:45])
-			ranges := []store.KeyRange{{Start: []byte("r0006"), Stop: []byte("r0009")}, {Start: []byte("r0020"), Stop: []byte("r0023")}}
+			ranges := []store.KeyRange{
+				{Start: []byte("r0006"), Stop: []byte("r0009")},
+				{Start: []byte("r0020"), Stop: []byte("r0023")},
+			}
 			ended := 0
 			c.SetHook(func(hbasefake.Call) hbasefake.Fault {
 				return hbasefake.Fault{Change: func(m proto.Message) {
@@ -116,7 +120,8 @@ func TestScan_filterDone(t *testing.T) {
 	}
 }
 
-// A server that closes each connection before it has answered fails the scan, and does not end it: the error wraps io.EOF.
+// A server that closes each connection before it has answered fails the scan, and does not end it:
+// the error wraps io.EOF.
 func TestScan_hangsUp(t *testing.T) {
 	t.Parallel()
 	c := start(t, hbasefake.Options{Servers: 2}, func(cfg *Config) { cfg.RetryTimeout = 200 * time.Millisecond })

@@ -40,7 +40,8 @@ func TestScanAllocations(t *testing.T) {
 			}
 		})
 		if n > c.most {
-			t.Errorf("kind %d: %v allocations for 1,000 rows of %d cells written, want at most %v", c.kind, n, c.cells, c.most)
+			t.Errorf("kind %d: %v allocations for 1,000 rows of %d cells written, want at most %v",
+				c.kind, n, c.cells, c.most)
 		}
 	}
 }

@@ -56,7 +56,8 @@ func TestAtomic_many(t *testing.T) {
 			}
 		default:
 			for i, c := range cells {
-				apply(t, s, store.Mutation{Kind: store.DeleteCell, Row: c.Row, Family: c.Family, Qualifier: c.Qualifier})
+				apply(t, s,
+					store.Mutation{Kind: store.DeleteCell, Row: c.Row, Family: c.Family, Qualifier: c.Qualifier})
 				delete(counters, name(i))
 			}
 			if err := s.Flush(t.Context()); err != nil {
@@ -84,7 +85,11 @@ func BenchmarkPutAbsent(b *testing.B) {
 					if apart {
 						row *= 2654435769 // any odd number makes each row once
 					}
-					cells[i] = store.CellKey{Row: []byte{1, byte(row >> 24), byte(row >> 16), byte(row >> 8), byte(row)}, Family: "t", Qualifier: []byte("q")}
+					cells[i] = store.CellKey{
+						Row:       []byte{1, byte(row >> 24), byte(row >> 16), byte(row >> 8), byte(row)},
+						Family:    "t",
+						Qualifier: []byte("q"),
+					}
 					values[i] = []byte("value")
 				}
 				if _, err := staged.PutAbsent(b.Context(), "tsdb", cells, values); err != nil {

@@ -28,7 +28,8 @@ func backUp(s *Store, files vfs.FS, keep int) (store.BackupReport, error) {
 	if err != nil {
 		return store.BackupReport{}, err
 	}
-	r, err := BackUp(context.Background(), Backup{Store: s.dir, Checkpoint: name, To: "backups", Keep: keep}, Options{FS: files, Logger: quiet()})
+	r, err := BackUp(context.Background(),
+		Backup{Store: s.dir, Checkpoint: name, To: "backups", Keep: keep}, Options{FS: files, Logger: quiet()})
 	return r, errors.Join(err, remove())
 }
 
@@ -51,10 +52,12 @@ func sound(files vfs.FS, backup string, f func(s *Store) error) (err error) {
 		return fmt.Errorf("backup %s: %v, want no faults", backup, report.Faults)
 	}
 	defer func() { err = errors.Join(err, files.RemoveAll("restored")) }()
-	if _, err := Restore(context.Background(), backup, "restored", Options{FS: files, Logger: quiet()}, nil); err != nil {
+	if _, err := Restore(context.Background(), backup, "restored",
+		Options{FS: files, Logger: quiet()}, nil); err != nil {
 		return err
 	}
-	if report, err = Check(context.Background(), "restored", Options{FS: files, Logger: quiet()}, nil); err != nil || len(report.Faults) > 0 {
+	if report, err = Check(context.Background(), "restored", Options{FS: files, Logger: quiet()}, nil); err != nil ||
+		len(report.Faults) > 0 {
 		return fmt.Errorf("the restored store: %v, %w, want no faults", report.Faults, err)
 	}
 	s, err := Open("restored", Options{FS: files, IdleFlush: -1, Logger: quiet()})
@@ -143,7 +146,8 @@ func TestBackUp_underPuts(t *testing.T) {
 	if names, err := backupsIn(files, "backups"); err != nil || len(names) != 2 {
 		t.Errorf("backups %v, %v, want the last two", names, err)
 	}
-	if names, err := files.List("data"); err != nil || slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(name, checkpointPrefix) }) {
+	if names, err := files.List("data"); err != nil ||
+		slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(name, checkpointPrefix) }) {
 		t.Errorf("data directory: %v, %v, want no checkpoint left", names, err)
 	}
 }
@@ -302,7 +306,8 @@ func smallStoreIn(t *testing.T, files vfs.FS) (s *Store, r store.BackupReport, w
 	s = openMem(t, Options{FS: files, IdleFlush: -1})
 	create(t, s)
 	for i := range 12 {
-		apply(t, s, cell(store.Append, fmt.Sprintf("row%02d", i%8), "q", fmt.Sprintf("<%d>", i)), cell(store.Put, fmt.Sprintf("put%02d", i), "q", strings.Repeat("v", 3000)))
+		apply(t, s, cell(store.Append, fmt.Sprintf("row%02d", i%8), "q", fmt.Sprintf("<%d>", i)),
+			cell(store.Put, fmt.Sprintf("put%02d", i), "q", strings.Repeat("v", 3000)))
 		if i == 5 {
 			if err := s.Flush(t.Context()); err != nil {
 				t.Fatal(err)
@@ -339,7 +344,8 @@ func TestBackUp_incremental(t *testing.T) {
 		}
 		first := mustBackUp(t, s, files, 0)
 		if first.New != first.Files || (first.Linked > 0) != (what == "same") {
-			t.Errorf("%s: the first backup: %+v, want all files new, and tables linked on the same file system", what, first)
+			t.Errorf("%s: the first backup: %+v, want all files new, and tables linked on the same file system",
+				what, first)
 		}
 		apply(t, s, cell(store.Put, "row9", "q", "y"))
 		second := mustBackUp(t, s, files, 0)
@@ -422,18 +428,21 @@ func TestBackUp_fullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	disk.full.Store(true)
-	_, err = BackUp(t.Context(), Backup{Store: "data", Checkpoint: name, To: "backups"}, Options{FS: disk, Logger: quiet()})
+	_, err = BackUp(t.Context(), Backup{Store: "data", Checkpoint: name, To: "backups"},
+		Options{FS: disk, Logger: quiet()})
 	if !errors.Is(err, store.ErrFull) {
 		t.Errorf("backup: %v, want that there is no room", err)
 	}
-	if _, err := Restore(t.Context(), "backups", "restored", Options{FS: disk, Logger: quiet()}, nil); !errors.Is(err, store.ErrFull) {
+	if _, err := Restore(t.Context(), "backups", "restored",
+		Options{FS: disk, Logger: quiet()}, nil); !errors.Is(err, store.ErrFull) {
 		t.Errorf("restore: %v, want that there is no room", err)
 	}
 	disk.blind.Store(false)
 	if _, _, err := s.Checkpoint(t.Context()); !errors.Is(err, store.ErrFull) {
 		t.Errorf("checkpoint: %v, want that there is no room", err)
 	}
-	if _, err := Restore(t.Context(), "backups", "restored", Options{FS: disk, Logger: quiet()}, nil); !errors.Is(err, store.ErrFull) || !strings.Contains(err.Error(), "the restore needs") {
+	_, err = Restore(t.Context(), "backups", "restored", Options{FS: disk, Logger: quiet()}, nil)
+	if !errors.Is(err, store.ErrFull) || !strings.Contains(err.Error(), "the restore needs") {
 		t.Errorf("restore: %v, want that there is no room", err)
 	}
 	disk.full.Store(false)
@@ -465,13 +474,15 @@ func TestBackUp_place(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(os.Symlink(data, filepath.Join(root, "link")), os.Mkdir(filepath.Join(root, "real"), 0o700),
-		os.Symlink("real", filepath.Join(root, "backups")), os.Symlink("missing", filepath.Join(root, "dangling"))); err != nil {
+	if err := errors.Join(os.Symlink(data, filepath.Join(root, "link")),
+		os.Mkdir(filepath.Join(root, "real"), 0o700), os.Symlink("real", filepath.Join(root, "backups")),
+		os.Symlink("missing", filepath.Join(root, "dangling"))); err != nil {
 		t.Fatal(err)
 	}
 	f := func(to, checkpoint, want string) {
 		t.Helper()
-		_, err := BackUp(t.Context(), Backup{Store: data, Checkpoint: checkpoint, To: filepath.Join(root, to)}, Options{Logger: quiet()})
+		_, err := BackUp(t.Context(), Backup{Store: data, Checkpoint: checkpoint, To: filepath.Join(root, to)},
+			Options{Logger: quiet()})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s of %s: %v, want %q", to, checkpoint, err, want)
 		}
@@ -486,10 +497,13 @@ func TestBackUp_place(t *testing.T) {
 	f("backups", "checkpoint-/../..", "want the name of a directory that begins with checkpoint-")
 	f("backups", "checkpoint-gone", "no such file")
 	// Two directories that are not there, with one parent, are two.
-	if _, err := BackUp(t.Context(), Backup{Store: filepath.Join(root, "new", "store"), Checkpoint: name, To: filepath.Join(root, "new", "backups")}, Options{Logger: quiet()}); err == nil || !strings.Contains(err.Error(), "has another one") {
+	if _, err := BackUp(t.Context(),
+		Backup{Store: filepath.Join(root, "new", "store"), Checkpoint: name, To: filepath.Join(root, "new", "backups")},
+		Options{Logger: quiet()}); err == nil || !strings.Contains(err.Error(), "has another one") {
 		t.Errorf("a store that is not there: %v, want an error that says so", err)
 	}
-	r, err := BackUp(t.Context(), Backup{Store: data, Checkpoint: name, To: filepath.Join(root, "backups")}, Options{Logger: quiet()})
+	r, err := BackUp(t.Context(), Backup{Store: data, Checkpoint: name, To: filepath.Join(root, "backups")},
+		Options{Logger: quiet()})
 	if err != nil || r.Linked == 0 {
 		t.Errorf("got %+v, %v, want tables that are linked", r, err)
 	}
@@ -546,7 +560,8 @@ func TestOpen_removesCheckpoints(t *testing.T) {
 		t.Fatal(err)
 	}
 	openMem(t, Options{FS: files})
-	if names := sorted(t, files, "data"); slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(name, checkpointPrefix) }) {
+	names := sorted(t, files, "data")
+	if slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(name, checkpointPrefix) }) {
 		t.Errorf("%v, want no checkpoint left", names)
 	}
 }

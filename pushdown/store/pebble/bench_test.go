@@ -54,7 +54,13 @@ func load(b testing.TB, s *Store, perAppend int) {
 				for p := range perAppend {
 					value = benchPoint(value, series, hour, i+p)
 				}
-				ms[series] = store.Mutation{Kind: store.Append, Row: benchRow(series, hour), Family: "t", Qualifier: []byte{5, 0, 0}, Value: value}
+				ms[series] = store.Mutation{
+					Kind:      store.Append,
+					Row:       benchRow(series, hour),
+					Family:    "t",
+					Qualifier: []byte{5, 0, 0},
+					Value:     value,
+				}
 			}
 			if err := s.Apply(ctx, "tsdb", ms); err != nil {
 				b.Fatal(err)
@@ -165,7 +171,13 @@ func benchApply(b *testing.B, versions bool) {
 
 	ms := make([]store.Mutation, benchSeries)
 	for series := range ms {
-		ms[series] = store.Mutation{Kind: store.Append, Row: benchRow(series, series%benchHours), Family: "t", Qualifier: []byte{5, 0, 0}, Value: benchPoint(nil, series, 0, 0)}
+		ms[series] = store.Mutation{
+			Kind:      store.Append,
+			Row:       benchRow(series, series%benchHours),
+			Family:    "t",
+			Qualifier: []byte{5, 0, 0},
+			Value:     benchPoint(nil, series, 0, 0),
+		}
 	}
 	b.ReportAllocs()
 	for b.Loop() {
@@ -212,7 +224,13 @@ func BenchmarkFirstLook(b *testing.B) {
 			var ms []store.Mutation
 			for i := range 3 * pods {
 				pod := i % pods
-				ms = append(ms, store.Mutation{Kind: store.Append, Row: podRow(i/pods, pod%2000, pod, pod%7), Family: "t", Qualifier: []byte{5, 0, 0}, Value: []byte{0, 0, byte(i), 0x70, 0x80, byte(i)}})
+				ms = append(ms, store.Mutation{
+					Kind:      store.Append,
+					Row:       podRow(i/pods, pod%2000, pod, pod%7),
+					Family:    "t",
+					Qualifier: []byte{5, 0, 0},
+					Value:     []byte{0, 0, byte(i), 0x70, 0x80, byte(i)},
+				})
 				if len(ms) == 1000 {
 					apply(b, s, ms...)
 					ms = ms[:0]
@@ -228,7 +246,10 @@ func BenchmarkFirstLook(b *testing.B) {
 				}
 				b.StartTimer()
 				rows := 0
-				for _, err := range store.Rows(context.Background(), s, store.Scan{Table: "tsdb", Filter: store.RowFilter{Pattern: podPattern(wantTag(2, (round*7919+4711)%pods))}}) {
+				for _, err := range store.Rows(context.Background(), s, store.Scan{
+					Table:  "tsdb",
+					Filter: store.RowFilter{Pattern: podPattern(wantTag(2, (round*7919+4711)%pods))},
+				}) {
 					if err != nil {
 						b.Fatal(err)
 					}

@@ -36,7 +36,8 @@ func TestScan_shortCells(t *testing.T) {
 		}
 		found += len(block)
 		if views := len(block) * (rowBytes + cells*cellBytes); views >= maxViews+rowBytes+cells*cellBytes {
-			t.Errorf("a block of %d rows refers to its bytes by %d bytes, want at most %d and one row", len(block), views, maxViews)
+			t.Errorf("a block of %d rows refers to its bytes by %d bytes, want at most %d and one row",
+				len(block), views, maxViews)
 		}
 	}
 	if found != rows {

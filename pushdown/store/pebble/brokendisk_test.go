@@ -50,11 +50,13 @@ func init() {
 func (b breakage) of(op errorfs.Op) bool {
 	base := filepath.Base(op.Path)
 	files := map[string]bool{
-		"log": strings.HasSuffix(base, ".log"), "table": strings.HasSuffix(base, ".sst"), "manifest": strings.Contains(base, "MANIFEST-") && !strings.HasPrefix(base, "marker."),
-		"marker": strings.HasPrefix(base, "marker."), "directory": base == "data",
+		"log": strings.HasSuffix(base, ".log"), "table": strings.HasSuffix(base, ".sst"),
+		"manifest": strings.Contains(base, "MANIFEST-") && !strings.HasPrefix(base, "marker."),
+		"marker":   strings.HasPrefix(base, "marker."), "directory": base == "data",
 	}
 	ops := map[string][]errorfs.OpKind{
-		"create": {errorfs.OpCreate}, "write": {errorfs.OpFileWrite, errorfs.OpFileWriteAt}, "sync": {errorfs.OpFileSync, errorfs.OpFileSyncData, errorfs.OpFileSyncTo},
+		"create": {errorfs.OpCreate}, "write": {errorfs.OpFileWrite, errorfs.OpFileWriteAt},
+		"sync":   {errorfs.OpFileSync, errorfs.OpFileSyncData, errorfs.OpFileSyncTo},
 		"rename": {errorfs.OpRename}, "remove": {errorfs.OpRemove},
 	}
 	for _, kind := range ops[b.op] {
@@ -104,8 +106,16 @@ func TestBrokenDisk_process(t *testing.T) {
 	create(t, s)
 	on.Store(true)
 	for n := range brokenRows {
-		err := s.Apply(context.Background(), "tsdb", []store.Mutation{cell(store.Put, fmt.Sprintf("row%03d", n), "q", strings.Repeat("x", 300)), cell(store.Append, "all", "q", fmt.Sprintf("%03d ", n)),
-			{Kind: store.Append, Row: sealedRow(n%brokenSeries, 0), Family: "t", Qualifier: encoding.AppendColumn, Value: brokenEntries(n)}})
+		err := s.Apply(context.Background(),
+			"tsdb", []store.Mutation{cell(store.Put, fmt.Sprintf("row%03d", n), "q", strings.Repeat("x", 300)),
+				cell(store.Append, "all", "q", fmt.Sprintf("%03d ", n)),
+				{
+					Kind:      store.Append,
+					Row:       sealedRow(n%brokenSeries, 0),
+					Family:    "t",
+					Qualifier: encoding.AppendColumn,
+					Value:     brokenEntries(n),
+				}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -130,8 +140,9 @@ func TestBrokenDisk_process(t *testing.T) {
 // logged, and how it ended.
 func (b breakage) run(t *testing.T, dir string) (acked, sealed int, log string, err error) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestBrokenDisk_process$", "-test.timeout=5m", "-broken-dir="+dir, "-broken-file="+b.file, "-broken-op="+b.op,
-		fmt.Sprintf("-broken-after=%d", b.after), fmt.Sprintf("-broken-forever=%t", b.forever))
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestBrokenDisk_process$", "-test.timeout=5m",
+		"-broken-dir="+dir, "-broken-file="+b.file, "-broken-op="+b.op, fmt.Sprintf("-broken-after=%d", b.after),
+		fmt.Sprintf("-broken-forever=%t", b.forever))
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	err = cmd.Run()
@@ -163,7 +174,8 @@ func (b breakage) wantPoints(t *testing.T, s *Store, acked int) {
 		}
 		more := bytes.TrimPrefix(got, want)
 		if err != nil || !bytes.HasPrefix(got, want) || len(more) > 0 && !bytes.Equal(more, brokenEntries(acked)) {
-			t.Errorf("%+v: row of points %d has %d bytes, %v, want %d of %d batches that were acknowledged", b, series, len(got), err, len(want), acked)
+			t.Errorf("%+v: row of points %d has %d bytes, %v, want %d of %d batches that were acknowledged",
+				b, series, len(got), err, len(want), acked)
 		}
 	}
 }
@@ -220,7 +232,8 @@ func TestBrokenDisk(t *testing.T) {
 			continue
 		}
 		for n := range acked {
-			if rows, err := s.Get(t.Context(), "tsdb", "t", [][]byte{fmt.Appendf(nil, "row%03d", n)}); err != nil || len(rows) != 1 {
+			if rows, err := s.Get(t.Context(), "tsdb", "t", [][]byte{fmt.Appendf(nil, "row%03d", n)}); err != nil ||
+				len(rows) != 1 {
 				t.Errorf("%+v: row %d of %d that were acknowledged: %v, %v", b, n, acked, rows, err)
 				break
 			}

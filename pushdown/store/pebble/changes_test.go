@@ -29,7 +29,8 @@ func (s *Store) mustVersion(t *testing.T, r store.KeyRange) string {
 
 func openGrouped(t *testing.T) *Store {
 	s := openMem(t, Options{Grouping: hourly})
-	if err := s.CreateTable(t.Context(), store.TableSpec{Name: "t", Families: []store.FamilySpec{{Name: "t"}}}); err != nil {
+	err := s.CreateTable(t.Context(), store.TableSpec{Name: "t", Families: []store.FamilySpec{{Name: "t"}}})
+	if err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -37,7 +38,8 @@ func openGrouped(t *testing.T) *Store {
 
 func (s *Store) write(t *testing.T, row []byte) {
 	t.Helper()
-	if err := s.Apply(t.Context(), "t", []store.Mutation{{Row: row, Family: "t", Qualifier: []byte("q"), Value: []byte("v")}}); err != nil {
+	if err := s.Apply(t.Context(), "t",
+		[]store.Mutation{{Row: row, Family: "t", Qualifier: []byte("q"), Value: []byte("v")}}); err != nil {
 		t.Fatal(err)
 	}
 }

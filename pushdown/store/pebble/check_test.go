@@ -22,7 +22,8 @@ import (
 func check(t *testing.T, i image) store.CheckReport {
 	t.Helper()
 	files := i.files(t)
-	r, err := Check(t.Context(), "data", Options{FS: files, Logger: quiet(), CacheBytes: 1 << 20, Grouping: hourly}, nil)
+	r, err := Check(t.Context(), "data",
+		Options{FS: files, Logger: quiet(), CacheBytes: 1 << 20, Grouping: hourly}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +59,8 @@ func TestCheck(t *testing.T) {
 		}
 		for _, h := range list {
 			data := h.do(i[h.file], rng)
-			if data == nil || !slices.Contains(used, h.file) && !strings.Contains(h.file, "MANIFEST") && (state == "closed" || !strings.HasSuffix(h.file, ".log")) {
+			if data == nil || !slices.Contains(used, h.file) && !strings.Contains(h.file, "MANIFEST") &&
+				(state == "closed" || !strings.HasSuffix(h.file, ".log")) {
 				continue
 			}
 			if strings.HasSuffix(h.file, ".log") && h.how == "cut" && int64(h.at) >= endOfLog(t, h.file, i[h.file]) {
@@ -119,7 +121,8 @@ func TestCheck_hours(t *testing.T) {
 	if err := s.db.Compact(t.Context(), []byte{0}, []byte{0xff, 0}, false); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Check(t.Context(), "data", Options{FS: files, Logger: quiet()}, nil); !errors.Is(err, store.ErrLocked) {
+	if _, err := Check(t.Context(), "data",
+		Options{FS: files, Logger: quiet()}, nil); !errors.Is(err, store.ErrLocked) {
 		t.Errorf("check of an open store: %v, want that it is locked", err)
 	}
 	if err := s.Close(); err != nil {
@@ -134,14 +137,16 @@ func TestCheck_hours(t *testing.T) {
 		harmed := bytes.Clone(data)
 		harmed[len(data)/2] ^= 1
 		r := check(t, i.with(name, harmed))
-		if len(r.Faults) != 1 || r.Faults[0].Kind != store.Unreadable || r.Faults[0].Bytes > 40<<10 || r.Faults[0].First.Before(first) ||
-			r.Faults[0].Last.After(first.Add(benchHours*time.Hour)) || r.Faults[0].Last.Sub(r.Faults[0].First) > time.Hour {
+		if len(r.Faults) != 1 || r.Faults[0].Kind != store.Unreadable || r.Faults[0].Bytes > 40<<10 ||
+			r.Faults[0].First.Before(first) || r.Faults[0].Last.After(first.Add(benchHours*time.Hour)) ||
+			r.Faults[0].Last.Sub(r.Faults[0].First) > time.Hour {
 			t.Errorf("%s: %v, want one block of an hour or two", name, r.Faults)
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Check(ctx, "data", Options{FS: files, Logger: quiet()}, func(int, int) {}); !errors.Is(err, context.Canceled) {
+	if _, err := Check(ctx, "data",
+		Options{FS: files, Logger: quiet()}, func(int, int) {}); !errors.Is(err, context.Canceled) {
 		t.Errorf("a check that is cancelled: %v, want context.Canceled", err)
 	}
 }

@@ -130,12 +130,18 @@ func TestCheckpoint_failure(t *testing.T) {
 	var failing atomic.Pointer[errorfs.OpKind]
 	files := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
 		kind := failing.Load()
-		if kind == nil || op.Kind != *kind || !strings.Contains(op.Path, checkpointPrefix) || op.Kind == errorfs.OpCreate && !strings.HasSuffix(op.Path, ".log") {
+		if kind == nil || op.Kind != *kind || !strings.Contains(op.Path, checkpointPrefix) ||
+			op.Kind == errorfs.OpCreate && !strings.HasSuffix(op.Path, ".log") {
 			return nil
 		}
 		return syscall.EIO
 	}))
-	s := openMem(t, Options{FS: files, IdleFlush: -1, Logger: quiet(), Exit: func(int) { t.Error("the process would end") }})
+	s := openMem(t, Options{
+		FS:        files,
+		IdleFlush: -1,
+		Logger:    quiet(),
+		Exit:      func(int) { t.Error("the process would end") },
+	})
 	create(t, s)
 	apply(t, s, cell(store.Put, "row", "q", "v"))
 	for _, kind := range []errorfs.OpKind{errorfs.OpCreate, errorfs.OpFileSync, errorfs.OpFileWrite} {
@@ -144,7 +150,8 @@ func TestCheckpoint_failure(t *testing.T) {
 			t.Errorf("%v: got %v, want %v", kind, err, syscall.EIO)
 		}
 		failing.Store(nil)
-		if names := sorted(t, files, "data"); slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(name, checkpointPrefix) }) {
+		names := sorted(t, files, "data")
+		if slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(name, checkpointPrefix) }) {
 			t.Errorf("%v: %v, want no checkpoint left", kind, names)
 		}
 	}

@@ -101,10 +101,14 @@ func TestShortKeys(t *testing.T) {
 			a, b = b, a
 		}
 		kept := []byte("kept")
-		if k, ok := bytes.CutPrefix(cells.Separator(slices.Clone(kept), a, b), kept); !ok || compareKeys(a, b) < 0 && (compareKeys(a, k) > 0 || compareKeys(k, b) >= 0) || validateKey(k) != nil || len(k) > len(a)+1 {
-			t.Fatalf("separator of %x and %x: %x, want a short valid key from the first on and before the second", a, b, k)
+		if k, ok := bytes.CutPrefix(cells.Separator(slices.Clone(kept), a, b), kept); !ok ||
+			compareKeys(a, b) < 0 && (compareKeys(a, k) > 0 || compareKeys(k, b) >= 0) || validateKey(k) != nil ||
+			len(k) > len(a)+1 {
+			t.Fatalf("separator of %x and %x: %x, want a short valid key from the first on and before the second",
+				a, b, k)
 		}
-		if k, ok := bytes.CutPrefix(cells.Successor(slices.Clone(kept), a), kept); !ok || compareKeys(a, k) > 0 || validateKey(k) != nil || len(k) > len(a)+1 {
+		if k, ok := bytes.CutPrefix(cells.Successor(slices.Clone(kept), a), kept); !ok || compareKeys(a, k) > 0 ||
+			validateKey(k) != nil || len(k) > len(a)+1 {
 			t.Fatalf("successor of %x: %x, want a short valid key that is not before it", a, k)
 		}
 		own := a[:split(a)]
@@ -150,14 +154,16 @@ func TestBoundKeys(t *testing.T) {
 		b := drawNear(t, a)
 		b.bare = false
 		key := b.bytes()
-		if got, want := compareKeys(appendPrefix(nil, a.table, []byte(a.row)), key) <= 0, a.table+"\x00"+a.row <= b.table+"\x00"+b.row; got != want {
+		if got, want := compareKeys(appendPrefix(nil, a.table, []byte(a.row)), key) <= 0,
+			a.table+"\x00"+a.row <= b.table+"\x00"+b.row; got != want {
 			t.Fatalf("prefix of %+v is not above %+v: %v, want %v", a, b, got, want)
 		}
 		if got, want := compareKeys(key, appendTableEnd(nil, a.table)) < 0, b.table <= a.table; got != want {
 			t.Fatalf("%+v is before the end of table %q: %v, want the opposite", b, a.table, got)
 		}
 		a.table, a.row = b.table, b.row
-		if got, want := compareKeys(key, appendFamilyEnd(nil, a.table, []byte(a.row), a.family)) < 0, b.family <= a.family; got != want {
+		if got, want := compareKeys(key, appendFamilyEnd(nil, a.table, []byte(a.row), a.family)) < 0,
+			b.family <= a.family; got != want {
 			t.Fatalf("%+v is before the end of family %q: %v, want the opposite", b, a.family, got)
 		}
 	})

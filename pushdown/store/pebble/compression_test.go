@@ -43,7 +43,8 @@ func testCompression(t *testing.T, draw func(*rand.Rand) []byte) {
 	if err := s.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	apply(t, s, cell(store.Put, "row0", "z", ""), cell(store.Put, "row99", "z", "")) // tables that overlap are written again
+	// Tables that overlap are written again.
+	apply(t, s, cell(store.Put, "row0", "z", ""), cell(store.Put, "row99", "z", ""))
 	if err := s.db.Compact(t.Context(), []byte{0}, []byte{0xff, 0}, false); err != nil {
 		t.Fatal(err)
 	}

@@ -56,7 +56,8 @@ func number(n uint32) string { return string(binary.BigEndian.AppendUint32(nil, 
 func (w *crashWriter) run(ctx context.Context, s *Store, rng *rand.Rand) error {
 	for ctx.Err() == nil {
 		n := w.begun.Add(1)
-		if _, err := s.Staged().Increment(context.Background(), "tsdb", store.CellKey{Row: []byte(w.row("staged")), Family: "t"}, 1); err != nil {
+		if _, err := s.Staged().Increment(context.Background(), "tsdb",
+			store.CellKey{Row: []byte(w.row("staged")), Family: "t"}, 1); err != nil {
 			return err
 		}
 		ms := []store.Mutation{cell(store.Put, w.row("put"), "q", number(n)),
@@ -67,7 +68,8 @@ func (w *crashWriter) run(ctx context.Context, s *Store, rng *rand.Rand) error {
 		}
 		w.acked.Store(n)
 		w.wanted.Add(1)
-		if _, err := s.Increment(context.Background(), "tsdb", store.CellKey{Row: []byte(w.row("counter")), Family: "t"}, 1); err != nil {
+		if _, err := s.Increment(context.Background(), "tsdb",
+			store.CellKey{Row: []byte(w.row("counter")), Family: "t"}, 1); err != nil {
 			return err
 		}
 		w.counted.Add(1)
@@ -79,7 +81,8 @@ func (w *crashWriter) run(ctx context.Context, s *Store, rng *rand.Rand) error {
 // and nothing that was not begun.
 func (w *crashWriter) check(s *Store, acked, begun uint32, counted, wanted int64) error {
 	found := map[string][]byte{}
-	rows, err := s.Get(context.Background(), "tsdb", "t", [][]byte{[]byte(w.row("put")), w.points(), []byte(w.row("counter")), []byte(w.row("staged"))})
+	rows, err := s.Get(context.Background(), "tsdb",
+		"t", [][]byte{[]byte(w.row("put")), w.points(), []byte(w.row("counter")), []byte(w.row("staged"))})
 	if err != nil {
 		return err
 	}
@@ -98,7 +101,8 @@ func (w *crashWriter) check(s *Store, acked, begun uint32, counted, wanted int64
 		log = append(log, entry(i+1)...)
 	}
 	if !bytes.Equal(found[string(w.points())], log) {
-		return fmt.Errorf("writer %d: put shows %d batches, the appended cell holds %x", w.id, n, found[string(w.points())])
+		return fmt.Errorf("writer %d: put shows %d batches, the appended cell holds %x",
+			w.id, n, found[string(w.points())])
 	}
 	if v := found[w.row("staged")]; n > 0 && (len(v) != 8 || binary.BigEndian.Uint64(v) < uint64(n)) {
 		return fmt.Errorf("writer %d: batch %d is there, the counter that was raised before is %x", w.id, n, v)
@@ -108,7 +112,8 @@ func (w *crashWriter) check(s *Store, acked, begun uint32, counted, wanted int64
 		count = int64(binary.BigEndian.Uint64(v))
 	}
 	if count < counted || count > wanted {
-		return fmt.Errorf("writer %d: counter is %d, %d increments were acknowledged, %d begun", w.id, count, counted, wanted)
+		return fmt.Errorf("writer %d: counter is %d, %d increments were acknowledged, %d begun",
+			w.id, count, counted, wanted)
 	}
 	return nil
 }
@@ -152,7 +157,9 @@ func crashRound(t *testing.T, rng *rand.Rand, states int, sealed *int64) int {
 	}
 	g.Go(func() error {
 		for ctx.Err() == nil {
-			report, err := s.Seal(context.Background(), "tsdb", time.Time{}, hourEnd(0), func(store.SealReport) error { return nil })
+			report, err := s.Seal(context.Background(), "tsdb", time.Time{}, hourEnd(0), func(store.SealReport) error {
+				return nil
+			})
 			if *sealed += report.Sealed; err != nil {
 				return err
 			}
@@ -269,7 +276,8 @@ func TestFailedSyncEndsTheProcess(t *testing.T) {
 	default:
 		t.Error("the process did not end")
 	}
-	if line := log.String(); !strings.Contains(line, "the process ends") || !strings.Contains(line, "dir=data") || strings.Count(line, "\n") != 1 {
+	if line := log.String(); !strings.Contains(line, "the process ends") || !strings.Contains(line, "dir=data") ||
+		strings.Count(line, "\n") != 1 {
 		t.Errorf("log: %q, want one line", line)
 	}
 	broken.Off()

@@ -98,7 +98,8 @@ func smallStore(t testing.TB) (killed, closed image, want string) {
 		if i%5 == 1 {
 			appendEntries(t, s, 0, 0, sealedEntries(0, i)[:90])
 		}
-		apply(t, s, cell(store.Append, fmt.Sprintf("row%02d", i%8), "q", fmt.Sprintf("<%d>", i)), cell(store.Put, fmt.Sprintf("put%02d", i), "q", "v"))
+		apply(t, s, cell(store.Append, fmt.Sprintf("row%02d", i%8), "q", fmt.Sprintf("<%d>", i)),
+			cell(store.Put, fmt.Sprintf("put%02d", i), "q", "v"))
 		if i == 3 || i == 6 {
 			if err := s.Flush(t.Context()); err != nil {
 				t.Fatal(err)
@@ -208,7 +209,9 @@ func harms(i image) (out []harm) {
 
 // kindOf returns a file's name without its number.
 func kindOf(name string) string {
-	return strings.TrimSuffix(strings.TrimLeft(strings.NewReplacer("0", "", "1", "", "2", "", "3", "", "4", "", "5", "", "6", "", "7", "", "8", "", "9", "").Replace(name), "."), "-")
+	digits := strings.NewReplacer("0", "", "1", "", "2", "", "3", "", "4", "",
+		"5", "", "6", "", "7", "", "8", "", "9", "")
+	return strings.TrimSuffix(strings.TrimLeft(digits.Replace(name), "."), "-")
 }
 
 // outcome says what became of a harm. It fails the test if that is wrong.

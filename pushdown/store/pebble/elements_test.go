@@ -182,7 +182,10 @@ func (l *elementsLaw) check() error {
 		}
 		filter := store.RowFilter{Pattern: p}
 		if l.rng.IntN(2) > 0 {
-			filter.Ranges = []store.KeyRange{{Start: podRow(0, 3, 0, 0), Stop: podRow(0, 7, 0, 0)}, {Start: podRow(1, 0, 0, 0)}}
+			filter.Ranges = []store.KeyRange{
+				{Start: podRow(0, 3, 0, 0), Stop: podRow(0, 7, 0, 0)},
+				{Start: podRow(1, 0, 0, 0)},
+			}
 		}
 
 		var want []string
@@ -240,7 +243,13 @@ func fillPods(t *testing.T, s *Store, pods int) {
 	for hour := range 3 {
 		var ms []store.Mutation
 		for pod := range pods {
-			ms = append(ms, store.Mutation{Kind: store.Put, Row: podRow(hour, pod%50, pod, pod%7), Family: "t", Qualifier: []byte("q"), Value: []byte("some value")})
+			ms = append(ms, store.Mutation{
+				Kind:      store.Put,
+				Row:       podRow(hour, pod%50, pod, pod%7),
+				Family:    "t",
+				Qualifier: []byte("q"),
+				Value:     []byte("some value"),
+			})
 		}
 		apply(t, s, ms...)
 	}
@@ -303,7 +312,12 @@ func TestElements_deletion(t *testing.T) {
 		if pod%4 == 0 {
 			kind = store.DeleteRow
 		}
-		gone = append(gone, store.Mutation{Kind: kind, Row: podRow(1, pod%50, pod, pod%7), Family: "t", Qualifier: []byte("q")})
+		gone = append(gone, store.Mutation{
+			Kind:      kind,
+			Row:       podRow(1, pod%50, pod, pod%7),
+			Family:    "t",
+			Qualifier: []byte("q"),
+		})
 	}
 	apply(t, s, gone...)
 	if err := s.Flush(t.Context()); err != nil {
@@ -370,7 +384,8 @@ func TestElements_sets(t *testing.T) {
 				wrong++
 			}
 		}
-		if others && (!intersects(t, podPattern(wantTag(2, 900_000+block), wantTag(3, 4)), set) || !intersects(t, podPattern(wantTag(2, 900_000+block), wantTag(3, 5)), set)) {
+		if others && (!intersects(t, podPattern(wantTag(2, 900_000+block), wantTag(3, 4)), set) ||
+			!intersects(t, podPattern(wantTag(2, 900_000+block), wantTag(3, 5)), set)) {
 			t.Fatalf("block %d: elements of other tables are not in its set", block)
 		}
 		if intersects(t, podPattern(wantTag(1, 8)), set) && intersects(t, podPattern(wantTag(1, 9)), set) {
@@ -423,12 +438,14 @@ func TestElements_noFilter(t *testing.T) {
 		many[i] = i
 	}
 	for name, f := range map[string]*elementFilter{
-		"no pattern":       newElementFilter(l, nil),
-		"no want":          newElementFilter(l, podPattern()),
-		"any value":        newElementFilter(l, podPattern(wantTag(2))),
-		"too many values":  newElementFilter(l, podPattern(wantTag(2, many...))),
-		"another head":     newElementFilter(l, &store.KeyPattern{Head: 8, NameLen: 3, ValueLen: 3, Wants: []store.Want{wantTag(2, 5)}}),
-		"another width":    newElementFilter(l, &store.KeyPattern{Head: 7, NameLen: 3, ValueLen: 4, Wants: []store.Want{wantTag(2, 5)}}),
+		"no pattern":      newElementFilter(l, nil),
+		"no want":         newElementFilter(l, podPattern()),
+		"any value":       newElementFilter(l, podPattern(wantTag(2))),
+		"too many values": newElementFilter(l, podPattern(wantTag(2, many...))),
+		"another head": newElementFilter(l,
+			&store.KeyPattern{Head: 8, NameLen: 3, ValueLen: 3, Wants: []store.Want{wantTag(2, 5)}}),
+		"another width": newElementFilter(l,
+			&store.KeyPattern{Head: 7, NameLen: 3, ValueLen: 4, Wants: []store.Want{wantTag(2, 5)}}),
 		"unknown elements": newElementFilter(layoutOf(ungrouped{}), podPattern(wantTag(2, 5))),
 	} {
 		if f != nil {

@@ -20,7 +20,8 @@ import (
 // is wrong, however good it looks. A new format gets new names and stands
 // next to this one.
 
-var writeDatabase = flag.String("write-database", "", "write the database of TestOldDatabase into this new directory; only for a new format")
+var writeDatabase = flag.String("write-database", "",
+	"write the database of TestOldDatabase into this new directory; only for a new format")
 
 func TestFrozenNames(t *testing.T) {
 	for got, want := range map[string]string{
@@ -45,10 +46,19 @@ var frozenKeys = []struct {
 	{"74736462 00 000001 00", cellKey{"tsdb", "\x00\x00\x01", "", "", true}},
 	{"74736462 00 000001 00 | 74 00 07b3 00000801", cellKey{"tsdb", "\x00\x00\x01", "t", "\x07\xb3", false}},
 	{"74736462 00 000001 00 | 74 00 07b3 00 00000901", cellKey{"tsdb", "\x00\x00\x01", "t", "\x07\xb3\x00", false}},
-	{"74736462 00 000001 00 | 74 00 07b3 0000 00000a01", cellKey{"tsdb", "\x00\x00\x01", "t", "\x07\xb3\x00\x00", false}},
+	{
+		"74736462 00 000001 00 | 74 00 07b3 0000 00000a01",
+		cellKey{"tsdb", "\x00\x00\x01", "t", "\x07\xb3\x00\x00", false},
+	},
 	{"74736462 00 000001 00 | 74 00 07b3 01 00000901", cellKey{"tsdb", "\x00\x00\x01", "t", "\x07\xb3\x01", false}},
-	{"74736462 00 0000014d576550000001000002 00 | 74 00 050000 00000901", cellKey{"tsdb", "\x00\x00\x01\x4d\x57\x65\x50\x00\x00\x01\x00\x00\x02", "t", "\x05\x00\x00", false}},
-	{"747364622d756964 00 00 00 | 6964 00 6d657472696373 00000e01", cellKey{"tsdb-uid", "\x00", "id", "metrics", false}},
+	{
+		"74736462 00 0000014d576550000001000002 00 | 74 00 050000 00000901",
+		cellKey{"tsdb", "\x00\x00\x01\x4d\x57\x65\x50\x00\x00\x01\x00\x00\x02", "t", "\x05\x00\x00", false},
+	},
+	{
+		"747364622d756964 00 00 00 | 6964 00 6d657472696373 00000e01",
+		cellKey{"tsdb-uid", "\x00", "id", "metrics", false},
+	},
 }
 
 func TestFrozenKeys(t *testing.T) {
@@ -92,7 +102,8 @@ func TestFrozenSealed(t *testing.T) {
 	create(t, s)
 	var entries []byte
 	for i := range 6 {
-		entries = encoding.AppendEntry(entries, encoding.Qualifier{OffsetMS: int32(i) * 10_000, Width: 2}, []byte{1, byte(44 + i)})
+		entries = encoding.AppendEntry(entries, encoding.Qualifier{OffsetMS: int32(i) * 10_000, Width: 2},
+			[]byte{1, byte(44 + i)})
 	}
 	late := []byte{0x02, 0xd1, 0x2a, 0x2a}
 	sealed, ok := new(encoding.Sealer).Seal(nil, entries)
@@ -128,7 +139,8 @@ func TestFrozenHours(t *testing.T) {
 }
 
 // oldDatabase is what testdata/v1 was written with, and holds for ever.
-const oldDatabase = "\x00/id:metrics=\x00\x00\x00\x00\x00\x00\x00\x05 a/t:q=put+append ab/t:q=123 ab/t:q\x00=x b/t:=empty qualifier "
+const oldDatabase = "\x00/id:metrics=\x00\x00\x00\x00\x00\x00\x00\x05 a/t:q=put+append ab/t:q=123 ab/t:q\x00=x " +
+	"b/t:=empty qualifier "
 
 func TestOldDatabase(t *testing.T) {
 	if *writeDatabase != "" {
@@ -160,18 +172,25 @@ func fillOldDatabase(t *testing.T, dir string) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	spec := store.TableSpec{Name: "tsdb", Families: []store.FamilySpec{{Name: "t", Attributes: map[string]string{"BLOOMFILTER": "ROW"}}, {Name: "id"}}}
+	spec := store.TableSpec{
+		Name:     "tsdb",
+		Families: []store.FamilySpec{{Name: "t", Attributes: map[string]string{"BLOOMFILTER": "ROW"}}, {Name: "id"}},
+	}
 	if err := s.CreateTable(t.Context(), spec); err != nil {
 		t.Fatal(err)
 	}
 	old := cell(store.Put, "b", "", "empty qualifier")
 	old.Timestamp = 1297574486000
-	apply(t, s, cell(store.Put, "a", "q", "put"), cell(store.Append, "ab", "q", "1"), cell(store.Append, "ab", "q", "2"), cell(store.Put, "gone", "q", "v"), cell(store.Put, "gone2", "q", "v"), old)
+	apply(t, s, cell(store.Put, "a", "q", "put"), cell(store.Append, "ab", "q", "1"),
+		cell(store.Append, "ab", "q", "2"), cell(store.Put, "gone", "q", "v"), cell(store.Put, "gone2", "q", "v"), old)
 	if err := s.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	apply(t, s, cell(store.Append, "a", "q", "+append"), cell(store.Append, "ab", "q", "3"), cell(store.Put, "ab", "q\x00", "x"), cell(store.DeleteCell, "gone", "q", ""), cell(store.DeleteRow, "gone2", "", ""))
-	if _, err := s.Increment(t.Context(), "tsdb", store.CellKey{Row: []byte{0}, Family: "id", Qualifier: []byte("metrics")}, 5); err != nil {
+	apply(t, s, cell(store.Append, "a", "q", "+append"), cell(store.Append, "ab", "q", "3"),
+		cell(store.Put, "ab", "q\x00", "x"), cell(store.DeleteCell, "gone", "q", ""),
+		cell(store.DeleteRow, "gone2", "", ""))
+	if _, err := s.Increment(t.Context(), "tsdb",
+		store.CellKey{Row: []byte{0}, Family: "id", Qualifier: []byte("metrics")}, 5); err != nil {
 		t.Fatal(err)
 	}
 }

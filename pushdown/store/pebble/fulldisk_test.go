@@ -101,7 +101,12 @@ func (d *smallDisk) quietly(t *testing.T, what string, log *logtest.Log, passed 
 func TestFullDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disk, log := &smallDisk{FS: vfs.NewMem()}, new(logtest.Log)
-		s, err := Open("data", Options{FS: disk, MemTableBytes: 64 << 10, IdleFlush: 300 * time.Millisecond, Logger: log.Logger()})
+		s, err := Open("data", Options{
+			FS:            disk,
+			MemTableBytes: 64 << 10,
+			IdleFlush:     300 * time.Millisecond,
+			Logger:        log.Logger(),
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -112,10 +117,12 @@ func TestFullDisk(t *testing.T) {
 		for range 10 {
 			time.Sleep(time.Minute)
 			err := s.Apply(t.Context(), "tsdb", []store.Mutation{cell(store.Put, "full", "q", "v")})
-			if !errors.Is(err, store.ErrFull) || !strings.Contains(err.Error(), "0 KiB are free, the last 52428 KiB are kept back") {
+			if !errors.Is(err, store.ErrFull) ||
+				!strings.Contains(err.Error(), "0 KiB are free, the last 52428 KiB are kept back") {
 				t.Errorf("a put: %v, want that there is no room", err)
 			}
-			if _, err := s.Increment(t.Context(), "tsdb", store.CellKey{Row: []byte("c"), Family: "t"}, 1); !errors.Is(err, store.ErrFull) {
+			if _, err := s.Increment(t.Context(), "tsdb",
+				store.CellKey{Row: []byte("c"), Family: "t"}, 1); !errors.Is(err, store.ErrFull) {
 				t.Errorf("an increment: %v, want that there is no room", err)
 			}
 			if got := dump(t, s, store.Scan{}); !strings.HasPrefix(got, "before/t:q=xxx") || len(got) > 20_100 {
@@ -165,7 +172,8 @@ func TestFullDisk_byOthers(t *testing.T) {
 		go func() {
 			defer close(acked)
 			for n := range 20 {
-				if err := s.Apply(t.Context(), "tsdb", []store.Mutation{cell(store.Put, fmt.Sprintf("row%02d", n), "q", strings.Repeat("x", 20_000))}); err != nil {
+				if err := s.Apply(t.Context(), "tsdb", []store.Mutation{cell(store.Put, fmt.Sprintf("row%02d", n), "q",
+					strings.Repeat("x", 20_000))}); err != nil {
 					t.Error(err)
 				}
 				acked <- n
@@ -217,7 +225,8 @@ func TestFullDisk_start(t *testing.T) {
 		disk, log := &smallDisk{FS: i.files(t)}, new(logtest.Log)
 		disk.full.Store(true)
 		for _, dir := range []string{"data", "new"} {
-			if _, err := Open(dir, Options{FS: disk, Logger: log.Logger()}); !errors.Is(err, store.ErrFull) || !strings.Contains(err.Error(), "the start needs 1") {
+			if _, err := Open(dir, Options{FS: disk, Logger: log.Logger()}); !errors.Is(err, store.ErrFull) ||
+				!strings.Contains(err.Error(), "the start needs 1") {
 				t.Errorf("start in %s: %v, want that there is no room", dir, err)
 			}
 		}
@@ -260,7 +269,8 @@ func TestFullDisk_close(t *testing.T) {
 			began := time.Now()
 			err = s.Close()
 			if took := time.Since(began); took > closeWithin || blind != (err != nil) {
-				t.Errorf("close on a full disk, blind %t: %v after %v, want an error only if blind, and an end in time", blind, err, took)
+				t.Errorf("close on a full disk, blind %t: %v after %v, want an error only if blind, and an end in time",
+					blind, err, took)
 			}
 			got, told, err := reading(t, take(t, disk.FS), Options{})
 			if err != nil || got != "row/t:q=v " {
@@ -293,7 +303,8 @@ func TestStalled(t *testing.T) {
 		bad.Store(true)
 		put := func(n int) error {
 			time.Sleep(100 * time.Millisecond) // the first flush fails before all memtables are full
-			return s.Apply(t.Context(), "tsdb", []store.Mutation{cell(store.Put, fmt.Sprintf("row%04d", n), "q", strings.Repeat("x", 10_000))})
+			return s.Apply(t.Context(), "tsdb",
+				[]store.Mutation{cell(store.Put, fmt.Sprintf("row%04d", n), "q", strings.Repeat("x", 10_000))})
 		}
 		rows := 0
 		for err = put(rows); err == nil && rows < 1000; err = put(rows) {
@@ -336,7 +347,8 @@ func TestStalled_damagedTable(t *testing.T) {
 		for n := range 20 {
 			ms = append(ms, cell(store.Put, fmt.Sprintf("row%04d", n*50), "q", fmt.Sprint(flushes)))
 		}
-		for end := time.Now().Add(time.Minute); ; <-time.After(10 * time.Millisecond) { // compactions may be slower than this
+		// Compactions may be slower than this.
+		for end := time.Now().Add(time.Minute); ; <-time.After(10 * time.Millisecond) {
 			err := s.Apply(t.Context(), "tsdb", ms)
 			if err == nil {
 				break

@@ -40,8 +40,16 @@ func TestMark_changes(t *testing.T) {
 		changes bool
 	}{
 		{"a put", store.Mutation{Row: row, Family: "t", Qualifier: []byte("q"), Value: []byte("v")}, true},
-		{"a put of an old time", store.Mutation{Row: row, Family: "t", Qualifier: []byte("q"), Value: []byte("v"), Timestamp: 1}, true},
-		{"an append", store.Mutation{Kind: store.Append, Row: row, Family: "t", Qualifier: []byte("q"), Value: []byte("v")}, true},
+		{
+			"a put of an old time",
+			store.Mutation{Row: row, Family: "t", Qualifier: []byte("q"), Value: []byte("v"), Timestamp: 1},
+			true,
+		},
+		{
+			"an append",
+			store.Mutation{Kind: store.Append, Row: row, Family: "t", Qualifier: []byte("q"), Value: []byte("v")},
+			true,
+		},
 		{"a deleted cell", store.Mutation{Kind: store.DeleteCell, Row: row, Family: "t", Qualifier: []byte("q")}, true},
 		{"a deleted row", store.Mutation{Kind: store.DeleteRow, Row: row, Family: "t"}, true},
 		{"a row without an hour", store.Mutation{Row: []byte{1}, Family: "t", Qualifier: []byte("q")}, true},
@@ -58,7 +66,8 @@ func TestMark_changes(t *testing.T) {
 		}
 		s.wantUnchanged(t, c.what, marked, mark, !c.changes)
 		if len(c.m.Row) > 1 {
-			s.wantUnchanged(t, c.what+", another hour", store.KeyRange{Start: hourRow(1, 12, ""), Stop: hourRow(1, 13, "")}, mark, true)
+			s.wantUnchanged(t, c.what+", another hour",
+				store.KeyRange{Start: hourRow(1, 12, ""), Stop: hourRow(1, 13, "")}, mark, true)
 		}
 		s.wantUnchanged(t, c.what+", a new mark", marked, s.mustMark(t, marked), true)
 	}
@@ -109,7 +118,8 @@ func TestMark_reopened(t *testing.T) {
 	}
 
 	s := open(false)
-	if err := s.CreateTable(t.Context(), store.TableSpec{Name: "t", Families: []store.FamilySpec{{Name: "t"}}}); err != nil {
+	spec := store.TableSpec{Name: "t", Families: []store.FamilySpec{{Name: "t"}}}
+	if err := s.CreateTable(t.Context(), spec); err != nil {
 		t.Fatal(err)
 	}
 	s.write(t, hourRow(1, 11, "aaaaaa"))
@@ -147,11 +157,13 @@ func TestMark_refused(t *testing.T) {
 	mark := s.mustMark(t, marked)
 	other.mustMark(t, marked)
 	for what, err := range map[string]error{
-		"another store":  other.Unchanged(t.Context(), "t", "t", marked, mark),
-		"more hours":     s.Unchanged(t.Context(), "t", "t", store.KeyRange{Start: hourRow(1, 10, ""), Stop: hourRow(1, 14, "")}, mark),
-		"another metric": s.Unchanged(t.Context(), "t", "t", store.KeyRange{Start: hourRow(2, 10, ""), Stop: hourRow(2, 11, "")}, mark),
-		"no mark":        s.Unchanged(t.Context(), "t", "t", marked, "17"),
-		"all keys":       s.Unchanged(t.Context(), "t", "t", store.KeyRange{}, mark),
+		"another store": other.Unchanged(t.Context(), "t", "t", marked, mark),
+		"more hours": s.Unchanged(t.Context(), "t", "t",
+			store.KeyRange{Start: hourRow(1, 10, ""), Stop: hourRow(1, 14, "")}, mark),
+		"another metric": s.Unchanged(t.Context(), "t", "t",
+			store.KeyRange{Start: hourRow(2, 10, ""), Stop: hourRow(2, 11, "")}, mark),
+		"no mark":  s.Unchanged(t.Context(), "t", "t", marked, "17"),
+		"all keys": s.Unchanged(t.Context(), "t", "t", store.KeyRange{}, mark),
 	} {
 		if err == nil || errors.Is(err, store.ErrRowsChanged) {
 			t.Errorf("%s: got %v, want an error that says why nothing is proven", what, err)
@@ -167,7 +179,8 @@ func TestMark_rangeDelete(t *testing.T) {
 	s := openGrouped(t)
 	mark := s.mustMark(t, marked)
 	b := s.newBatch(0)
-	if err := b.DeleteRange(appendPrefix(nil, "t", hourRow(1, 3, "")), appendPrefix(nil, "t", hourRow(1, 12, "")), nil); err != nil {
+	if err := b.DeleteRange(appendPrefix(nil, "t", hourRow(1, 3, "")),
+		appendPrefix(nil, "t", hourRow(1, 12, "")), nil); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.commit(b); err != nil {
@@ -185,7 +198,11 @@ func TestMark_concurrent(t *testing.T) {
 		go func() {
 			rng := rand.New(rand.NewPCG(seed, w))
 			for range 300 {
-				m := store.Mutation{Row: hourRow(1, uint32(20+rng.IntN(2)), "aaaaaa"), Family: "t", Qualifier: []byte("q")}
+				m := store.Mutation{
+					Row:       hourRow(1, uint32(20+rng.IntN(2)), "aaaaaa"),
+					Family:    "t",
+					Qualifier: []byte("q"),
+				}
 				if err := s.Apply(t.Context(), "t", []store.Mutation{m}); err != nil {
 					done <- err
 					return
@@ -198,7 +215,8 @@ func TestMark_concurrent(t *testing.T) {
 	for range 100 {
 		mark := s.mustMark(t, r)
 		s.write(t, hourRow(1, 22, "aaaaaa"))
-		s.wantUnchanged(t, "a write beside others", store.KeyRange{Start: hourRow(1, 22, ""), Stop: hourRow(1, 23, "")}, mark, false)
+		s.wantUnchanged(t, "a write beside others",
+			store.KeyRange{Start: hourRow(1, 22, ""), Stop: hourRow(1, 23, "")}, mark, false)
 	}
 	for range 2 {
 		if err := <-done; err != nil {

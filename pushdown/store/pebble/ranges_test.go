@@ -56,7 +56,8 @@ func TestDeleteRows(t *testing.T) {
 	s := reopen()
 	defer func() { s.Close() }()
 	create(t, s)
-	if err := s.CreateTable(t.Context(), store.TableSpec{Name: "tsdb2", Families: []store.FamilySpec{{Name: "t"}}}); err != nil {
+	spec := store.TableSpec{Name: "tsdb2", Families: []store.FamilySpec{{Name: "t"}}}
+	if err := s.CreateTable(t.Context(), spec); err != nil {
 		t.Fatal(err)
 	}
 	model := map[string]bool{}
@@ -91,7 +92,13 @@ func TestDeleteRows(t *testing.T) {
 			s = reopen()
 		default:
 			key := awkwardRow(rng)
-			m := store.Mutation{Kind: []store.MutationKind{store.Put, store.Append}[rng.IntN(2)], Row: key, Family: "t", Qualifier: awkwardRow(rng), Value: []byte("v")}
+			m := store.Mutation{
+				Kind:      []store.MutationKind{store.Put, store.Append}[rng.IntN(2)],
+				Row:       key,
+				Family:    "t",
+				Qualifier: awkwardRow(rng),
+				Value:     []byte("v"),
+			}
 			for _, table := range []string{"tsdb", "tsdb2"} {
 				if err := s.Apply(t.Context(), table, []store.Mutation{m}); err != nil {
 					t.Fatal(err)
@@ -119,7 +126,8 @@ func TestDeleteRows_bounds(t *testing.T) {
 	create(t, s)
 	apply(t, s, cell(store.Put, "r", "q", "v"))
 	for _, r := range []store.KeyRange{{}, {Start: []byte("a")}, {Stop: []byte("z")}} {
-		if err := s.DeleteRows(t.Context(), "tsdb", []store.KeyRange{r}); err == nil || !strings.Contains(err.Error(), "want both bounds") {
+		if err := s.DeleteRows(t.Context(), "tsdb", []store.KeyRange{r}); err == nil ||
+			!strings.Contains(err.Error(), "want both bounds") {
 			t.Errorf("%v: %v", r, err)
 		}
 	}
@@ -128,7 +136,8 @@ func TestDeleteRows_bounds(t *testing.T) {
 			t.Errorf("%v: %v", r, err)
 		}
 	}
-	if err := s.DeleteRows(t.Context(), "none", []store.KeyRange{keyRange("a", "z")}); !errors.Is(err, store.ErrNoTable) {
+	if err := s.DeleteRows(t.Context(), "none",
+		[]store.KeyRange{keyRange("a", "z")}); !errors.Is(err, store.ErrNoTable) {
 		t.Errorf("no table: %v", err)
 	}
 	if got := dump(t, s, store.Scan{}); got != "r/t:q=v " {
@@ -147,7 +156,8 @@ func TestDeleteRows_openScan(t *testing.T) {
 	}
 	defer sc.Close()
 	ranges := []store.KeyRange{keyRange("a", "c")}
-	if err := errors.Join(s.DeleteRows(t.Context(), "tsdb", ranges), s.Flush(t.Context()), s.db.Compact(t.Context(), []byte{0}, []byte{0xff, 0}, true)); err != nil {
+	if err := errors.Join(s.DeleteRows(t.Context(), "tsdb", ranges), s.Flush(t.Context()),
+		s.db.Compact(t.Context(), []byte{0}, []byte{0xff, 0}, true)); err != nil {
 		t.Fatal(err)
 	}
 	if got := drain(t, sc); got != "a/t:q=v b/t:q=v " {
@@ -183,7 +193,8 @@ func TestVersion_ranges(t *testing.T) {
 		}
 		same := s.mustVersion(t, r) == before
 		if in && same {
-			t.Fatalf("hours %d to %d of metric %d are deleted, and the token %q of hours 10 to 13 of metric 1 stays", from, to, metric, before)
+			t.Fatalf("hours %d to %d of metric %d are deleted, and the token %q of hours 10 to 13 of metric 1 stays",
+				from, to, metric, before)
 		}
 		if same {
 			kept++
@@ -201,7 +212,8 @@ func TestVersion_ranges(t *testing.T) {
 // While a deletion of ranges becomes visible there is no token of its hours.
 func TestVersion_rangesInProgress(t *testing.T) {
 	s := openGrouped(t)
-	here, there := store.KeyRange{Start: hourRow(1, 0, ""), Stop: hourRow(1, 1, "")}, store.KeyRange{Start: hourRow(1, 5, ""), Stop: hourRow(1, 6, "")}
+	here := store.KeyRange{Start: hourRow(1, 0, ""), Stop: hourRow(1, 1, "")}
+	there := store.KeyRange{Start: hourRow(1, 5, ""), Stop: hourRow(1, 6, "")}
 	s.mustVersion(t, here)
 	end := s.changes.beginRanges("t", []store.KeyRange{{Start: hourRow(1, 0, ""), Stop: hourRow(1, 3, "")}})
 	if token := s.mustVersion(t, here); token != "" {
@@ -230,7 +242,10 @@ func TestVersion_manyDeletions(t *testing.T) {
 		var ranges []store.KeyRange
 		for i := range maxGroups + 1 {
 			prefix := []byte{byte(1 + i>>16), byte(i >> 8), byte(i), 0, 0, 0}
-			ranges = append(ranges, store.KeyRange{Start: append(slices.Clone(prefix), 0), Stop: append(slices.Clone(prefix), 9)})
+			ranges = append(ranges, store.KeyRange{
+				Start: append(slices.Clone(prefix), 0),
+				Stop:  append(slices.Clone(prefix), 9),
+			})
 		}
 		if err := s.DeleteRows(t.Context(), "t", ranges); err != nil {
 			t.Fatal(err)
@@ -251,7 +266,11 @@ func TestWatch_ranges(t *testing.T) {
 	s := openWatched(t)
 	var told [3]int
 	var watches [3]store.Watch
-	for i, ranges := range [][]store.KeyRange{{keyRange("b", "d"), keyRange("x", "")}, {keyRange("f", "h")}, {keyRange("a", "a\x01"), keyRange("e", "f")}} {
+	for i, ranges := range [][]store.KeyRange{
+		{keyRange("b", "d"), keyRange("x", "")},
+		{keyRange("f", "h")},
+		{keyRange("a", "a\x01"), keyRange("e", "f")},
+	} {
 		w, err := s.Watch("tsdb", ranges, func() { told[i]++ })
 		if err != nil {
 			t.Fatal(err)
@@ -345,7 +364,13 @@ func hoursOf(t *testing.T, s *Store, metrics, hours, series int) {
 				for j := range value {
 					value[j] = byte(rng.Uint32())
 				}
-				batch = append(batch, store.Mutation{Kind: store.Put, Row: hourRow(byte(metric), uint32(hour), fmt.Sprintf("%06d", i)), Family: "t", Qualifier: []byte("q"), Value: value})
+				batch = append(batch, store.Mutation{
+					Kind:      store.Put,
+					Row:       hourRow(byte(metric), uint32(hour), fmt.Sprintf("%06d", i)),
+					Family:    "t",
+					Qualifier: []byte("q"),
+					Value:     value,
+				})
 			}
 		}
 		if err := s.Apply(t.Context(), "t", batch); err != nil {
@@ -359,12 +384,14 @@ func hoursOf(t *testing.T, s *Store, metrics, hours, series int) {
 // are all there. Where deleted rows take little, nothing is written again.
 func TestReclaim(t *testing.T) {
 	s := openMem(t, Options{Grouping: hourly, MemTableBytes: 256 << 10})
-	if err := s.CreateTable(t.Context(), store.TableSpec{Name: "t", Families: []store.FamilySpec{{Name: "t"}}}); err != nil {
+	spec := store.TableSpec{Name: "t", Families: []store.FamilySpec{{Name: "t"}}}
+	if err := s.CreateTable(t.Context(), spec); err != nil {
 		t.Fatal(err)
 	}
 	const metrics, hours, series = 20, 40, 50
 	hoursOf(t, s, metrics, hours, series)
-	if err := errors.Join(s.Flush(t.Context()), s.db.Compact(t.Context(), []byte{0}, []byte{0xff, 0}, true)); err != nil {
+	if err := errors.Join(s.Flush(t.Context()),
+		s.db.Compact(t.Context(), []byte{0}, []byte{0xff, 0}, true)); err != nil {
 		t.Fatal(err)
 	}
 	ranges := func(until uint32) (all []store.KeyRange) {
@@ -383,13 +410,15 @@ func TestReclaim(t *testing.T) {
 	}
 
 	compactions := s.db.Metrics().Compact.Count
-	if err := errors.Join(s.DeleteRows(t.Context(), "t", ranges(1)), s.Reclaim(t.Context(), "t", ranges(1))); err != nil {
+	if err := errors.Join(s.DeleteRows(t.Context(), "t", ranges(1)),
+		s.Reclaim(t.Context(), "t", ranges(1))); err != nil {
 		t.Fatal(err)
 	}
 	if n := s.db.Metrics().Compact.Count - compactions; n > 8 {
 		t.Errorf("%d compactions to free a fortieth", n)
 	}
-	if err := errors.Join(s.DeleteRows(t.Context(), "t", ranges(30)), s.Reclaim(t.Context(), "t", ranges(30))); err != nil {
+	if err := errors.Join(s.DeleteRows(t.Context(), "t", ranges(30)),
+		s.Reclaim(t.Context(), "t", ranges(30))); err != nil {
 		t.Fatal(err)
 	}
 	if n, err := s.DiskBytes(t.Context(), "t", ranges(30)); err != nil || n > before/reclaimPart {
@@ -429,7 +458,8 @@ func TestDeleteRows_fullDisk(t *testing.T) {
 	create(t, s)
 	apply(t, s, cell(store.Put, "a", "q", string(bytes.Repeat([]byte("x"), 1000))))
 	disk.free.Store(4 << 20)
-	if err := s.Apply(t.Context(), "tsdb", []store.Mutation{cell(store.Put, "b", "q", "v")}); !errors.Is(err, store.ErrFull) {
+	if err := s.Apply(t.Context(), "tsdb",
+		[]store.Mutation{cell(store.Put, "b", "q", "v")}); !errors.Is(err, store.ErrFull) {
 		t.Errorf("a put: %v", err)
 	}
 	if err := s.DeleteRows(t.Context(), "tsdb", []store.KeyRange{keyRange("a", "b")}); err != nil {

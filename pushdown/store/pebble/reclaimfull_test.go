@@ -19,7 +19,8 @@ func openNarrow(t *testing.T) (*Store, *narrowDisk) {
 	disk := &narrowDisk{FS: vfs.NewMem()}
 	disk.free.Store(1 << 29)
 	s := openMem(t, Options{FS: disk, Grouping: hourly, MemTableBytes: 256 << 10})
-	if err := s.CreateTable(t.Context(), store.TableSpec{Name: "t", Families: []store.FamilySpec{{Name: "t"}}}); err != nil {
+	err := s.CreateTable(t.Context(), store.TableSpec{Name: "t", Families: []store.FamilySpec{{Name: "t"}}})
+	if err != nil {
 		t.Fatal(err)
 	}
 	return s, disk
@@ -28,7 +29,10 @@ func openNarrow(t *testing.T) (*Store, *narrowDisk) {
 // pastHours are the first hours of some metrics.
 func pastHours(first, metrics, hours int) (all []store.KeyRange) {
 	for metric := first; metric < first+metrics; metric++ {
-		all = append(all, store.KeyRange{Start: hourRow(byte(metric), 0, ""), Stop: hourRow(byte(metric), uint32(hours), "")})
+		all = append(all, store.KeyRange{
+			Start: hourRow(byte(metric), 0, ""),
+			Stop:  hourRow(byte(metric), uint32(hours), ""),
+		})
 	}
 	return all
 }
@@ -49,7 +53,13 @@ func TestReclaim_whilePutsAreRefused(t *testing.T) {
 				for j := range value {
 					value[j] = byte(rng.Uint32())
 				}
-				batch = append(batch, store.Mutation{Kind: store.Put, Row: hourRow(byte(metric), uint32(hour), fmt.Sprintf("%06d", i)), Family: "t", Qualifier: []byte("q"), Value: value})
+				batch = append(batch, store.Mutation{
+					Kind:      store.Put,
+					Row:       hourRow(byte(metric), uint32(hour), fmt.Sprintf("%06d", i)),
+					Family:    "t",
+					Qualifier: []byte("q"),
+					Value:     value,
+				})
 			}
 		}
 		return s.Apply(t.Context(), "t", batch)
@@ -65,7 +75,8 @@ func TestReclaim_whilePutsAreRefused(t *testing.T) {
 			t.Fatalf("after %d hours: %v, want that the disk is full", hours, err)
 		}
 		if hours%20 == 19 {
-			if err := errors.Join(s.Flush(t.Context()), s.db.Compact(t.Context(), []byte{0}, []byte{0xff, 0}, true)); err != nil {
+			if err := errors.Join(s.Flush(t.Context()),
+				s.db.Compact(t.Context(), []byte{0}, []byte{0xff, 0}, true)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -99,7 +110,8 @@ func TestReclaim_steps(t *testing.T) {
 	const metrics, hours, series = 20, 40, 65
 	s, disk := openNarrow(t)
 	hoursOf(t, s, metrics, hours, series)
-	if err := errors.Join(s.Flush(t.Context()), s.db.Compact(t.Context(), []byte{0}, []byte{0xff, 0}, true)); err != nil {
+	if err := errors.Join(s.Flush(t.Context()),
+		s.db.Compact(t.Context(), []byte{0}, []byte{0xff, 0}, true)); err != nil {
 		t.Fatal(err)
 	}
 	bounds, err := s.bounds("t", pastHours(0, metrics, 10))

@@ -69,11 +69,13 @@ func afterRestoreCrash(left *vfs.MemFS, want string) (outcome string, err error)
 		if outcome = "cut off"; !strings.Contains(err.Error(), "was cut off") {
 			return outcome, fmt.Errorf("opens with %w, want that the restore was cut off", err)
 		}
-		if _, err := Check(context.Background(), "restored", Options{FS: left, Logger: quiet()}, nil); err == nil || !strings.Contains(err.Error(), "was cut off") {
+		if _, err := Check(context.Background(), "restored", Options{FS: left, Logger: quiet()}, nil); err == nil ||
+			!strings.Contains(err.Error(), "was cut off") {
 			return outcome, fmt.Errorf("check: %w, want that the restore was cut off", err)
 		}
 	}
-	if _, err := Restore(context.Background(), "backups", "restored", Options{FS: left, Logger: quiet()}, nil); err != nil {
+	if _, err := Restore(context.Background(), "backups", "restored",
+		Options{FS: left, Logger: quiet()}, nil); err != nil {
 		return outcome, fmt.Errorf("the second restore: %w", err)
 	}
 	s, err := Open("restored", Options{FS: left, IdleFlush: -1, Logger: quiet()})
@@ -151,7 +153,8 @@ func TestRestore_refused(t *testing.T) {
 	_, r, _ := smallStoreIn(t, files)
 	put := func(path, text string) {
 		t.Helper()
-		if err := errors.Join(files.MkdirAll(files.PathDir(path), 0o700), writeFile(files, path, []byte(text))); err != nil {
+		if err := errors.Join(files.MkdirAll(files.PathDir(path), 0o700),
+			writeFile(files, path, []byte(text))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -183,7 +186,8 @@ func TestRestore_refused(t *testing.T) {
 	}
 }
 
-var writeBackup = flag.String("write-backup", "", "write the backup of TestRestore_old into this new directory; only for a new format")
+var writeBackup = flag.String("write-backup", "",
+	"write the backup of TestRestore_old into this new directory; only for a new format")
 
 // A backup of an old store, and an old backup, are restored as what they were.
 func TestRestore_old(t *testing.T) {

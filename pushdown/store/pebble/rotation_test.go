@@ -53,7 +53,8 @@ func TestRotation(t *testing.T) {
 	markers := map[string]bool{}
 	cuts := 0
 	for round := range 3 {
-		apply(t, s, cell(store.Put, fmt.Sprint("row", round), "q", "v"), cell(store.Append, "all", "q", fmt.Sprint(round)))
+		apply(t, s, cell(store.Put, fmt.Sprint("row", round), "q", "v"),
+			cell(store.Append, "all", "q", fmt.Sprint(round)))
 		want := dump(t, s, store.Scan{})
 		left := mem.CrashClone(vfs.CrashCloneCfg{})
 		if err := s.Close(); err != nil {
@@ -135,7 +136,8 @@ func TestRotation_lost(t *testing.T) {
 				create(t, s)
 			}
 			for n := range rng.IntN(6) {
-				apply(t, s, cell(store.Put, fmt.Sprintf("row%d-%d", session, n), "q", "v"), cell(store.Append, "all", "q", fmt.Sprint(n)))
+				apply(t, s, cell(store.Put, fmt.Sprintf("row%d-%d", session, n), "q", "v"),
+					cell(store.Append, "all", "q", fmt.Sprint(n)))
 				if rng.IntN(3) == 0 {
 					if err := s.Flush(t.Context()); err != nil {
 						t.Fatal(err)

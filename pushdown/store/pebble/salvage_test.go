@@ -33,7 +33,13 @@ func logged(t *testing.T, batches int) image {
 	}
 	create(t, s)
 	for i := range batches {
-		m := store.Mutation{Kind: store.Append, Row: benchRow(i, i*benchHours/batches), Family: "t", Qualifier: []byte{5, 0, 0}, Value: benchPoint(nil, i, 0, 0)}
+		m := store.Mutation{
+			Kind:      store.Append,
+			Row:       benchRow(i, i*benchHours/batches),
+			Family:    "t",
+			Qualifier: []byte{5, 0, 0},
+			Value:     benchPoint(nil, i, 0, 0),
+		}
 		apply(t, s, m)
 	}
 	i := take(t, files.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(1, 1))}))
@@ -93,12 +99,18 @@ func TestSalvage_log(t *testing.T) {
 
 		_, err := Open("data", Options{FS: files, Logger: quiet()})
 		var damaged *store.DamageError
-		if !errors.As(err, &damaged) || len(damaged.Faults) != 1 || damaged.Faults[0].File != name || damaged.Faults[0].Offset != rec.Start {
+		if !errors.As(err, &damaged) || len(damaged.Faults) != 1 || damaged.Faults[0].File != name ||
+			damaged.Faults[0].Offset != rec.Start {
 			t.Fatalf("record %d at %d: %v, want it refused there", hit, rec.Start, err)
 		}
 
 		var log bytes.Buffer
-		s, err := Open("data", Options{FS: files, Logger: slog.New(slog.NewTextHandler(&log, nil)), Salvage: true, Grouping: hourly})
+		s, err := Open("data", Options{
+			FS:       files,
+			Logger:   slog.New(slog.NewTextHandler(&log, nil)),
+			Salvage:  true,
+			Grouping: hourly,
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -106,7 +118,10 @@ func TestSalvage_log(t *testing.T) {
 			t.Errorf("record %d of %d: %d rows, want %d", hit, len(whole.Records), got, batches-1)
 		}
 		hour := time.Unix(1297573200+3600*int64((hit-1)*benchHours/batches), 0).UTC().Format("2006-01-02 15:04")
-		for _, want := range []string{name, fmt.Sprintf("offset %d", rec.Start), fmt.Sprintf("%d bytes", rec.End-rec.Start), "hours from", hour} {
+		for _, want := range []string{
+			name, fmt.Sprintf("offset %d", rec.Start), fmt.Sprintf("%d bytes", rec.End-rec.Start),
+			"hours from", hour,
+		} {
 			if !strings.Contains(log.String(), want) {
 				t.Errorf("record %d at %d, byte changed: %q is not told: %s", hit, rec.Start, want, &log)
 			}
@@ -158,8 +173,10 @@ func TestMissingFiles(t *testing.T) {
 			t.Errorf("without %s, salvaged: %v", name, err)
 			continue
 		}
-		if got, err := all(s); (got == want) != strings.HasPrefix(name, "marker.") || strings.HasSuffix(name, ".sst") != errors.Is(err, store.ErrDamaged) {
-			t.Errorf("without %s, salvaged: got %q, %v, want all only without a marker, and damage only without a table", name, got, err)
+		if got, err := all(s); (got == want) != strings.HasPrefix(name, "marker.") ||
+			strings.HasSuffix(name, ".sst") != errors.Is(err, store.ErrDamaged) {
+			t.Errorf("without %s, salvaged: got %q, %v, want all only without a marker, "+
+				"and damage only without a table", name, got, err)
 		}
 		if err := s.Close(); err != nil {
 			t.Error(err)
@@ -238,7 +255,8 @@ func TestDamage_severalLogs(t *testing.T) {
 			err = nil // the table was made in the first log; a gateway makes it anew
 		}
 		if err != nil || len(got) >= len(want) || !strings.Contains(told, name) {
-			t.Errorf("%s, salvaged: %d bytes of %d, %v, want fewer bytes and the log named in: %s", what, len(got), len(want), err, told)
+			t.Errorf("%s, salvaged: %d bytes of %d, %v, want fewer bytes and the log named in: %s",
+				what, len(got), len(want), err, told)
 		}
 	}
 	for n, name := range logs {
@@ -298,7 +316,8 @@ func TestSalvage_manifestAndCopy(t *testing.T) {
 	after := take(t, files)
 	for _, file := range []string{name, copyName} {
 		if !bytes.Equal(after["damaged-"+file], damaged[file]) {
-			t.Errorf("damaged-%s has %d bytes, want the %d that were there", file, len(after["damaged-"+file]), len(damaged[file]))
+			t.Errorf("damaged-%s has %d bytes, want the %d that were there",
+				file, len(after["damaged-"+file]), len(damaged[file]))
 		}
 	}
 }

@@ -200,7 +200,8 @@ func TestSeal_oldDirectory(t *testing.T) {
 
 func compactAll(t testing.TB, s *Store) {
 	t.Helper()
-	if err := errors.Join(s.Flush(t.Context()), s.db.Compact(t.Context(), []byte{0}, []byte{0xff, 0}, false)); err != nil {
+	err := errors.Join(s.Flush(t.Context()), s.db.Compact(t.Context(), []byte{0}, []byte{0xff, 0}, false))
+	if err != nil {
 		t.Fatal(err)
 	}
 }
@@ -245,7 +246,8 @@ func TestSeal_sameRows(t *testing.T) {
 			case what == 7:
 				row := sealedRow(r.IntN(3), r.IntN(2))
 				both(func(s *Store) error {
-					return s.DeleteRows(context.Background(), "tsdb", []store.KeyRange{{Start: row, Stop: append(bytes.Clone(row), 0)}})
+					return s.DeleteRows(context.Background(),
+						"tsdb", []store.KeyRange{{Start: row, Stop: append(bytes.Clone(row), 0)}})
 				})
 			case what == 8:
 				// What was read of a row is what it is compared with, sealed or not.
@@ -255,7 +257,10 @@ func TestSeal_sameRows(t *testing.T) {
 					if err != nil || len(rows) == 0 {
 						return err
 					}
-					out, err := s.Replace(context.Background(), "tsdb", "t", []store.Replacement{{Read: rows[0], Put: []store.Cell{{Qualifier: []byte{1, 0, 0}, Value: []byte("note"), Timestamp: 1}}}})
+					out, err := s.Replace(context.Background(), "tsdb", "t", []store.Replacement{{
+						Read: rows[0],
+						Put:  []store.Cell{{Qualifier: []byte{1, 0, 0}, Value: []byte("note"), Timestamp: 1}},
+					}})
 					if err == nil && out[0] != store.Replaced {
 						err = fmt.Errorf("a row that nobody has changed is said to be")
 					}
@@ -263,7 +268,8 @@ func TestSeal_sameRows(t *testing.T) {
 				})
 			default:
 				before := hourEnd(r.IntN(3) - 1)
-				if _, err := sealing.Seal(context.Background(), "tsdb", time.Time{}, before, func(store.SealReport) error { return nil }); err != nil {
+				if _, err := sealing.Seal(context.Background(), "tsdb",
+					time.Time{}, before, func(store.SealReport) error { return nil }); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -285,7 +291,8 @@ func openRapid(t *rapid.T) *Store {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.CreateTable(context.Background(), store.TableSpec{Name: "tsdb", Families: []store.FamilySpec{{Name: "t"}}}); err != nil {
+	spec := store.TableSpec{Name: "tsdb", Families: []store.FamilySpec{{Name: "t"}}}
+	if err := s.CreateTable(context.Background(), spec); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -293,7 +300,12 @@ func openRapid(t *rapid.T) *Store {
 
 // drawnMutation is a change of one of a few rows.
 func drawnMutation(r *rand.Rand, garbage bool) store.Mutation {
-	m := store.Mutation{Kind: store.Append, Row: sealedRow(r.IntN(3), r.IntN(2)), Family: "t", Qualifier: encoding.AppendColumn}
+	m := store.Mutation{
+		Kind:      store.Append,
+		Row:       sealedRow(r.IntN(3), r.IntN(2)),
+		Family:    "t",
+		Qualifier: encoding.AppendColumn,
+	}
 	entries := sealedEntries(r.IntN(10), r.IntN(10))
 	from := r.IntN(len(entries))
 	switch r.IntN(8) {
@@ -319,7 +331,8 @@ func drawnMutation(r *rand.Rand, garbage bool) store.Mutation {
 func rapidCells(t *rapid.T, s *Store, how string) string {
 	var b strings.Builder
 	var u encoding.Unsealer
-	for rows, err := range store.Blocks(context.Background(), s, store.Scan{Table: "tsdb", Family: "t", Sealed: how == "sealed"}) {
+	for rows, err := range store.Blocks(context.Background(),
+		s, store.Scan{Table: "tsdb", Family: "t", Sealed: how == "sealed"}) {
 		if err == nil && how == "get" {
 			rows, err = s.Get(context.Background(), "tsdb", "t", rowKeys(rows))
 		}
@@ -346,7 +359,8 @@ func between(do func()) *errorfs.Toggle {
 	done := false
 	toggle := &errorfs.Toggle{}
 	toggle.Injector = errorfs.InjectorFunc(func(op errorfs.Op) error {
-		if op.Kind == errorfs.OpCreate && strings.Contains(op.Path, "marker.downpour-logs") && strings.Contains(op.Path, "columns") && !done {
+		if op.Kind == errorfs.OpCreate && strings.Contains(op.Path, "marker.downpour-logs") &&
+			strings.Contains(op.Path, "columns") && !done {
 			done = true
 			do()
 		}
@@ -433,8 +447,8 @@ func TestSeal_version(t *testing.T) {
 	}
 }
 
-// A sealed column that is damaged, or made of blocks that repeat 65,536 points, inside a block of a table that is not, is
-// an error that names its row; a check finds it.
+// A sealed column that is damaged, or made of blocks that repeat 65,536 points, inside a block of a
+// table that is not, is an error that names its row; a check finds it.
 func TestSeal_damagedColumn(t *testing.T) {
 	t.Parallel()
 	files := vfs.NewMem()
@@ -459,23 +473,27 @@ func TestSeal_damagedColumn(t *testing.T) {
 	}
 	blocks := bytes.Repeat(new(column.Encoder).Append(nil, many), 20)
 	forged := append(appendSealedHeader(nil, len(blocks)), blocks...)
-	if err := errors.Join(closer.Close(), s.db.Set(keyOf(1), damaged, nil), s.db.Set(keyOf(3), forged, nil)); err != nil {
+	if err := errors.Join(closer.Close(), s.db.Set(keyOf(1), damaged, nil),
+		s.db.Set(keyOf(3), forged, nil)); err != nil {
 		t.Fatal(err)
 	}
 	for _, series := range []int{1, 3} {
 		_, err := s.Get(t.Context(), "tsdb", "t", [][]byte{sealedRow(series, 0)})
-		if name := fmt.Sprintf("tsdb/%x/t:050000", sealedRow(series, 0)); !errors.Is(err, store.ErrDamaged) || !strings.Contains(err.Error(), name) {
+		name := fmt.Sprintf("tsdb/%x/t:050000", sealedRow(series, 0))
+		if !errors.Is(err, store.ErrDamaged) || !strings.Contains(err.Error(), name) {
 			t.Errorf("%v, want damage of %s", err, name)
 		}
 	}
-	if rows, err := s.Get(t.Context(), "tsdb", "t", [][]byte{sealedRow(0, 0), sealedRow(2, 0)}); err != nil || len(rows) != 2 {
+	if rows, err := s.Get(t.Context(), "tsdb", "t", [][]byte{sealedRow(0, 0), sealedRow(2, 0)}); err != nil ||
+		len(rows) != 2 {
 		t.Errorf("the other rows: %d, %v", len(rows), err)
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
 	report, err := Check(t.Context(), "data", sealedOptions(files), nil)
-	if err != nil || len(report.Faults) != 2 || report.Faults[0].Kind != store.Unreadable || report.Faults[0].First.Unix() != sealedFirst {
+	if err != nil || len(report.Faults) != 2 || report.Faults[0].Kind != store.Unreadable ||
+		report.Faults[0].First.Unix() != sealedFirst {
 		t.Errorf("check: %+v, %v, want two sealed columns that cannot be read, of %d", report, err, sealedFirst)
 	}
 }
@@ -608,7 +626,8 @@ func readsOrFails(t *testing.T, files vfs.FS, want map[string]string) (failed bo
 			failed = true
 			continue
 		}
-		if k := fmt.Sprintf("%x 050000 0", sealedRow(i, 0)); len(rows) != 1 || string(rows[0].Cells[0].Value) != want[k] {
+		k := fmt.Sprintf("%x 050000 0", sealedRow(i, 0))
+		if len(rows) != 1 || string(rows[0].Cells[0].Value) != want[k] {
 			t.Fatalf("row %d: %d rows, not what it was", i, len(rows))
 		}
 	}
@@ -630,7 +649,8 @@ func TestSeal_blocks(t *testing.T) {
 	const size = 4096
 	for _, sealed := range []bool{false, true} {
 		n := 0
-		for rows, err := range store.Blocks(t.Context(), s, store.Scan{Table: "tsdb", Family: "t", Sealed: sealed, BlockBytes: size}) {
+		scan := store.Scan{Table: "tsdb", Family: "t", Sealed: sealed, BlockBytes: size}
+		for rows, err := range store.Blocks(t.Context(), s, scan) {
 			if err != nil {
 				t.Fatal(err)
 			}

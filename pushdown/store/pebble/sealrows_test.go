@@ -50,7 +50,13 @@ func sealedEntries(series, hour int) (entries []byte) {
 // appendEntries puts entries into a row.
 func appendEntries(t testing.TB, s *Store, series, hour int, entries []byte) {
 	t.Helper()
-	apply(t, s, store.Mutation{Kind: store.Append, Row: sealedRow(series, hour), Family: "t", Qualifier: encoding.AppendColumn, Value: entries})
+	apply(t, s, store.Mutation{
+		Kind:      store.Append,
+		Row:       sealedRow(series, hour),
+		Family:    "t",
+		Qualifier: encoding.AppendColumn,
+		Value:     entries,
+	})
 }
 
 // Rows of the directory of 0.1.0.

@@ -161,7 +161,8 @@ func TestSeal_writes(t *testing.T) {
 	}
 	w.crash()
 	if sealed == 0 || w.done < 10*rounds || w.held == 0 {
-		t.Errorf("%d rows sealed, %d changes while that was done, %d moments at which writers wait: the test tries too little", sealed, w.done, w.held)
+		t.Errorf("%d rows sealed, %d changes while that was done, %d moments at which writers wait: "+
+			"the test tries too little", sealed, w.done, w.held)
 	}
 	t.Logf("%d rows sealed, %d changes while that was done, %d moments at which writers wait", sealed, w.done, w.held)
 }

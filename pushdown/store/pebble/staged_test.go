@@ -24,10 +24,12 @@ func TestStaged_sync(t *testing.T) {
 		}
 	}
 	count(5)
-	if wrote, err := s.Staged().CompareAndPut(t.Context(), "tsdb", store.CellKey{Row: []byte("name"), Family: "t"}, nil, []byte("v")); !wrote || err != nil {
+	if wrote, err := s.Staged().CompareAndPut(t.Context(), "tsdb",
+		store.CellKey{Row: []byte("name"), Family: "t"}, nil, []byte("v")); !wrote || err != nil {
 		t.Fatalf("compare and put: %t, %v, want it to write", wrote, err)
 	}
-	if wrote, err := s.Staged().CompareAndPut(t.Context(), "tsdb", store.CellKey{Row: []byte("name"), Family: "t"}, nil, []byte("w")); wrote || err != nil {
+	if wrote, err := s.Staged().CompareAndPut(t.Context(), "tsdb",
+		store.CellKey{Row: []byte("name"), Family: "t"}, nil, []byte("w")); wrote || err != nil {
 		t.Fatalf("compare and put again: %t, %v, want the first one to be visible", wrote, err)
 	}
 	if err := s.Sync(t.Context()); err != nil {

@@ -23,7 +23,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // create makes table tsdb with family t.
 func create(t testing.TB, s *Store) {
 	t.Helper()
-	if err := s.CreateTable(t.Context(), store.TableSpec{Name: "tsdb", Families: []store.FamilySpec{{Name: "t"}}}); err != nil {
+	err := s.CreateTable(t.Context(), store.TableSpec{Name: "tsdb", Families: []store.FamilySpec{{Name: "t"}}})
+	if err != nil {
 		t.Fatal(err)
 	}
 }
@@ -115,7 +116,8 @@ func TestLocked(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Open(dir, Options{FS: files}); !errors.Is(err, store.ErrLocked) || !strings.Contains(err.Error(), dir) {
+		if _, err := Open(dir, Options{FS: files}); !errors.Is(err, store.ErrLocked) ||
+			!strings.Contains(err.Error(), dir) {
 			t.Errorf("%s: second open: %v, want ErrLocked with the directory", name, err)
 		}
 		if err := s.Close(); err != nil {
@@ -132,7 +134,8 @@ func TestLocked(t *testing.T) {
 		t.Fatal(err)
 	}
 	var path *fs.PathError
-	if _, err := Open(filepath.Join(file, "data"), Options{}); err == nil || errors.Is(err, store.ErrLocked) || !errors.As(err, &path) {
+	if _, err := Open(filepath.Join(file, "data"), Options{}); err == nil || errors.Is(err, store.ErrLocked) ||
+		!errors.As(err, &path) {
 		t.Errorf("open below a file: %v, want its path error", err)
 	}
 }
@@ -141,7 +144,10 @@ func TestRefused(t *testing.T) {
 	s := openMem(t, Options{})
 	create(t, s)
 	family := func(name string, attributes ...string) store.TableSpec {
-		return store.TableSpec{Name: "t2", Families: []store.FamilySpec{{Name: name, Attributes: map[string]string{attributes[0]: attributes[1]}}}}
+		return store.TableSpec{
+			Name:     "t2",
+			Families: []store.FamilySpec{{Name: name, Attributes: map[string]string{attributes[0]: attributes[1]}}},
+		}
 	}
 	for want, spec := range map[string]store.TableSpec{
 		"table name is empty":             {},
@@ -166,12 +172,14 @@ func TestRefused(t *testing.T) {
 		"timestamp -1 ms":                   {Family: "t", Row: []byte{1}, Timestamp: -1},
 		"mutation kind is 9":                {Family: "t", Row: []byte{1}, Kind: 9},
 	} {
-		if err := s.Apply(t.Context(), "tsdb", []store.Mutation{m}); err == nil || !strings.Contains(err.Error(), want) {
+		if err := s.Apply(t.Context(), "tsdb", []store.Mutation{m}); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("apply: %v, want %q", err, want)
 		}
 	}
 	apply(t, s, cell(store.Put, "c", "", "seven!!"))
-	if _, err := s.Increment(t.Context(), "tsdb", store.CellKey{Row: []byte("c"), Family: "t"}, 1); err == nil || !strings.Contains(err.Error(), "counter has 7 bytes, want 8") {
+	if _, err := s.Increment(t.Context(), "tsdb", store.CellKey{Row: []byte("c"), Family: "t"}, 1); err == nil ||
+		!strings.Contains(err.Error(), "counter has 7 bytes, want 8") {
 		t.Errorf("increment of 7 bytes: %v, want an error", err)
 	}
 	if got := dump(t, s, store.Scan{}); got != "c/t:=seven!! " {
@@ -235,7 +243,10 @@ func TestScanSkips(t *testing.T) {
 	}
 	apply(t, s, ms...)
 	sc, err := s.Scan(t.Context(), store.Scan{Table: "tsdb", Filter: store.RowFilter{
-		Ranges:  []store.KeyRange{{Start: []byte("r0010"), Stop: []byte("r0020")}, {Start: []byte("r1990"), Stop: []byte("r1995")}},
+		Ranges: []store.KeyRange{
+			{Start: []byte("r0010"), Stop: []byte("r0020")},
+			{Start: []byte("r1990"), Stop: []byte("r1995")},
+		},
 		Pattern: &store.KeyPattern{Head: 1, NameLen: 2, ValueLen: 2, Wants: []store.Want{{Name: []byte("19")}}},
 	}})
 	if err != nil {

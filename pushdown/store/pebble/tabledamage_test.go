@@ -49,7 +49,8 @@ func tableStore(t *testing.T) (i image, table string) {
 	for name := range i {
 		if strings.HasSuffix(name, ".sst") {
 			if table != "" {
-				t.Fatalf("table files %s of %d bytes and %s of %d, want only one", table, len(i[table]), name, len(i[name]))
+				t.Fatalf("table files %s of %d bytes and %s of %d, want only one",
+					table, len(i[table]), name, len(i[name]))
 			}
 			table = name
 		}
@@ -62,7 +63,8 @@ const tableRows = 1000
 // readRow reads one row, true if it is there.
 func readRow(s *Store, n int) (bool, error) {
 	key := fmt.Sprintf("row%04d", n)
-	for rows, err := range store.Blocks(context.Background(), s, store.Scan{Table: "tsdb", Start: []byte(key), Stop: []byte(key + "\x00")}) {
+	for rows, err := range store.Blocks(context.Background(),
+		s, store.Scan{Table: "tsdb", Start: []byte(key), Stop: []byte(key + "\x00")}) {
 		if err != nil {
 			return false, err
 		}
@@ -104,7 +106,8 @@ func TestDamagedTable(t *testing.T) {
 		if failed == 0 || failed > 80 || last-first+1 != failed {
 			t.Errorf("rows %d to %d cannot be read, %d of %d: want those of one block", first, last, failed, tableRows)
 		}
-		if _, err := s.Get(t.Context(), "tsdb", "t", [][]byte{fmt.Appendf(nil, "row%04d", first)}); !errors.Is(err, store.ErrDamaged) {
+		if _, err := s.Get(t.Context(), "tsdb", "t",
+			[][]byte{fmt.Appendf(nil, "row%04d", first)}); !errors.Is(err, store.ErrDamaged) {
 			t.Errorf("get of row %d: %v, want it damaged", first, err)
 		}
 		if _, err := all(s); !errors.Is(err, store.ErrDamaged) {
@@ -134,7 +137,10 @@ func TestDamagedTable_catalogue(t *testing.T) {
 	if _, err := readRow(s, 0); !errors.Is(err, store.ErrDamaged) {
 		t.Errorf("the first row: %v, want it damaged", err)
 	}
-	if err := s.CreateTable(t.Context(), store.TableSpec{Name: "tsdb", Families: []store.FamilySpec{{Name: "t"}}}); !errors.Is(err, store.ErrTableExists) {
+	if err := s.CreateTable(t.Context(), store.TableSpec{
+		Name:     "tsdb",
+		Families: []store.FamilySpec{{Name: "t"}},
+	}); !errors.Is(err, store.ErrTableExists) {
 		t.Errorf("create: %v, want that it exists", err)
 	}
 	if !strings.Contains(log.String(), table) {
@@ -147,7 +153,12 @@ func TestDamagedTable_catalogue(t *testing.T) {
 func TestDamagedTable_background(t *testing.T) {
 	i, table := tableStore(t)
 	size := len(i[table])
-	for what, at := range map[string]int{"data": size / 2, "footer": size - 5, "properties, indexes": size - 300, "cut": -1} {
+	for what, at := range map[string]int{
+		"data":                size / 2,
+		"footer":              size - 5,
+		"properties, indexes": size - 300,
+		"cut":                 -1,
+	} {
 		synctest.Test(t, func(t *testing.T) {
 			data := bytes.Clone(i[table])
 			if at < 0 {
@@ -156,7 +167,11 @@ func TestDamagedTable_background(t *testing.T) {
 				data[at] ^= 1
 			}
 			var log bytes.Buffer
-			s, err := Open("data", Options{FS: i.with(table, data).files(t), Logger: slog.New(slog.NewTextHandler(&log, nil)), IdleFlush: -1})
+			s, err := Open("data", Options{
+				FS:        i.with(table, data).files(t),
+				Logger:    slog.New(slog.NewTextHandler(&log, nil)),
+				IdleFlush: -1,
+			})
 			if err != nil {
 				t.Fatal(err)
 			}

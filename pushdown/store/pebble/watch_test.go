@@ -51,7 +51,8 @@ func TestWatch(t *testing.T) {
 	put(store.DeleteRow, "x")
 	put(store.Put, "\xff\xff")
 	put(store.Put, "d")
-	if _, err := s.Increment(t.Context(), "tsdb", store.CellKey{Row: []byte("cc"), Family: "t", Qualifier: []byte("n")}, 1); err != nil {
+	if _, err := s.Increment(t.Context(), "tsdb",
+		store.CellKey{Row: []byte("cc"), Family: "t", Qualifier: []byte("n")}, 1); err != nil {
 		t.Fatal(err)
 	}
 	if told != 7 {
@@ -98,7 +99,10 @@ func TestWatch_writes(t *testing.T) {
 		apply(t, s, m(store.Append, "r3", "q", string(rune(i))))
 	}
 	want := map[string]store.Change{
-		"r":  {Row: []byte("r"), Writes: []store.Mutation{m(store.Append, "", "q", "ab"), m(store.Put, "", "p", "c"), m(store.Append, "", "q", "d"), m(store.DeleteCell, "", "p", "")}},
+		"r": {Row: []byte("r"), Writes: []store.Mutation{
+			m(store.Append, "", "q", "ab"), m(store.Put, "", "p", "c"), m(store.Append, "", "q", "d"),
+			m(store.DeleteCell, "", "p", ""),
+		}},
 		"r2": {Row: []byte("r2"), Writes: []store.Mutation{m(store.DeleteRow, "", "", "")}},
 		"r3": {Row: []byte("r3"), Cut: true},
 	}

@@ -39,11 +39,13 @@ func TestScanPoints_plain(t *testing.T) {
 		}
 	}
 	f(`{"metric":"m","timestamp":1356998400,"value":1,"tags":{"host":"a"}}`)
-	f(`[{"metric":"m","timestamp":1356998400,"value":1,"tags":{"host":"a"}},{"metric":"m","timestamp":1356998400,"value":1,"tags":{"host":"a"}}]`)
+	f(`[{"metric":"m","timestamp":1356998400,"value":1,"tags":{"host":"a"}},{"metric":"m","timestamp":1356998400,` +
+		`"value":1,"tags":{"host":"a"}}]`)
 	f("[ {\n\t\"tags\" : { \"host\" : \"a\" , \"dc\" : 7 } , \"value\" : \"1.5\" , \"timestamp\" : " +
 		"\"1356998400.25\" ,\r\n \"metric\" : \"m\" } ]")
 	f(`{"metric":"","timestamp":-0.5e+3,"value":1E-7,"tags":{}}`)
-	f(`{"metric":"m","timestamp":0,"value":"","tags":{"host":"a","host":"b"}}`) // of two values of a key the later counts
+	// Of two values of a key the later counts.
+	f(`{"metric":"m","timestamp":0,"value":"","tags":{"host":"a","host":"b"}}`)
 	f(`{"metric":"m","timestamp":1.5,"value":10,"tags":{"host":-0,"":"}"}}`)
 }
 
@@ -128,7 +130,8 @@ func FuzzScanPoints(f *testing.F) {
 	f.Add([]byte(`{"metric":"m","timestamp":"1e9","value":-0.0E+1,"tags":{"a":"b","a":2}}`))
 	f.Add(
 		[]byte(
-			` [{"tags":{},"value":"x","timestamp":0,"metric":""} , {"metric":"m\n","timestamp":1,"value":2,"tags":{}}] `))
+			` [{"tags":{},"value":"x","timestamp":0,"metric":""} , {"metric":"m\n","timestamp":1,"value":2,` +
+				`"tags":{}}] `))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		body = bytes.TrimSpace(body)
 		got, ok := scanned(body)
@@ -150,7 +153,8 @@ func BenchmarkReadPoints(b *testing.B) {
 	body := []byte("[")
 	for i := range 1000 {
 		body = fmt.Appendf(body,
-			`{"metric":"cpu.user","timestamp":1700000000,"value":%d.25,"tags":{"host":"host-%06d","region":"region-%d","dc":"dc-%02d"}},`, i%101, i, i%9, i%27)
+			`{"metric":"cpu.user","timestamp":1700000000,"value":%d.25,"tags":{"host":"host-%06d",`+
+				`"region":"region-%d","dc":"dc-%02d"}},`, i%101, i, i%9, i%27)
 	}
 	body[len(body)-1] = ']'
 	f := func(name string, read func() int) {

@@ -19,7 +19,8 @@ import (
 func document(title string, n int) []byte {
 	var panels []string
 	for i := range n {
-		panels = append(panels, fmt.Sprintf(`{"id":"p%d","type":"text","text":"hello","place":{"x":0,"y":%d,"w":6,"h":1}}`, i, i))
+		panels = append(panels,
+			fmt.Sprintf(`{"id":"p%d","type":"text","text":"hello","place":{"x":0,"y":%d,"w":6,"h":1}}`, i, i))
 	}
 	return fmt.Appendf(nil, `{"form":1,"title":%q,"panels":[%s]}`, title, strings.Join(panels, ","))
 }
@@ -39,7 +40,8 @@ func TestCheck(t *testing.T) {
 		}
 	}
 	f(`{"form":1,"panels":[]}`, "")
-	f(panel(`"type":"lines","queries":["avg:m",{"m":"sum:m{host=*}","right":true},{"aggregator":"sum","metric":"m"}],"formulas":[{"expr":"a / b"}]`), "")
+	f(panel(`"type":"lines","queries":["avg:m",{"m":"sum:m{host=*}","right":true},`+
+		`{"aggregator":"sum","metric":"m"}],"formulas":[{"expr":"a / b"}]`), "")
 	f(panel(`"type":"heat map of a later release","what":[1,2,{"queries":0}]`), "")
 	f(`{"form":1,"panels":[],"links":[{"name":"host"}],"range":{"from":"1h-ago","to":""}}`, "")
 	f(panel(`"type":"text","text":"<script>alert(1)</script>"`), "") // the page shows it as text
@@ -61,7 +63,8 @@ func TestCheck(t *testing.T) {
 	f(`{"form":1,"title":"`+strings.Repeat("x", MaxBytes)+`","panels":[]}`, "want at most 1048576")
 	f(strings.Repeat("[", 500_000), "want a JSON object")
 	f(`{"form":1,"panels":[{"id":"a","type":"text","place":{"x":7,"y":0,"w":6,"h":1}}]}`, "panels[0].place: got x 7")
-	f(`{"form":1,"panels":[{"id":"a","type":"text","place":{"x":9223372036854775807,"y":0,"w":6,"h":1}}]}`, "place: got x")
+	f(`{"form":1,"panels":[{"id":"a","type":"text","place":{"x":9223372036854775807,"y":0,"w":6,"h":1}}]}`,
+		"place: got x")
 	f(`{"form":1,"panels":[{"id":"a","type":"text","place":{"x":0,"y":0,"w":6}}]}`, "place.h: it is missing")
 	f(`{"form":1,"panels":[{"id":"a","type":"text","place":{"x":0.5,"y":0,"w":6,"h":1}}]}`, "place.x")
 	f(`{"form":1,"panels":[{"id":"a\" onclick=x","type":"text","place":{"x":0,"y":0,"w":6,"h":1}}]}`, "id: got")
@@ -108,7 +111,8 @@ func TestCheck_variables(t *testing.T) {
 	if _, err := Check([]byte(many(maxVariables))); err != nil {
 		t.Error(err)
 	}
-	if _, err := Check([]byte(many(maxVariables + 1))); err == nil || !strings.Contains(err.Error(), "variables: got 21, want at most 20") {
+	if _, err := Check([]byte(many(maxVariables + 1))); err == nil ||
+		!strings.Contains(err.Error(), "variables: got 21, want at most 20") {
 		t.Errorf("error %v, want one of 21 variables", err)
 	}
 }
@@ -119,7 +123,9 @@ func TestCheckName(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	for _, name := range []string{"", "Web", ".x", "-x", "a/b", "a b", "..", "ä", "a\x00", strings.Repeat("n", 65), "<b>"} {
+	for _, name := range []string{
+		"", "Web", ".x", "-x", "a/b", "a b", "..", "ä", "a\x00", strings.Repeat("n", 65), "<b>",
+	} {
 		if CheckName(name) == nil {
 			t.Errorf("%q is taken, want an error", name)
 		}
@@ -186,7 +192,8 @@ func TestStore_versions(t *testing.T) {
 
 	put(t, s, "db", 0, document("db", 1))
 	all, err := s.List(ctx)
-	if err != nil || len(all) != 2 || all[0].Name != "db" || all[1].Title != "two" || all[1].Panels != 2 || all[1].Row != "" {
+	if err != nil || len(all) != 2 || all[0].Name != "db" || all[1].Title != "two" || all[1].Panels != 2 ||
+		all[1].Row != "" {
 		t.Errorf("list %+v, %v", all, err)
 	}
 }
@@ -221,7 +228,8 @@ func TestStore_delete(t *testing.T) {
 // rows returns the number of documents in the table.
 func rows(t *testing.T, cells store.Cells) (n int) {
 	t.Helper()
-	for _, err := range store.Rows(t.Context(), cells, store.Scan{Table: "state", Start: []byte(documentPrefix), Stop: after(documentPrefix)}) {
+	scan := store.Scan{Table: "state", Start: []byte(documentPrefix), Stop: after(documentPrefix)}
+	for _, err := range store.Rows(t.Context(), cells, scan) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -239,7 +247,13 @@ func TestStore_keeps(t *testing.T) {
 	}
 	put(t, s, "web2", 0, document("a name that begins with the other", 1))
 	// Somebody else is about to save version 27.
-	underWay := store.Mutation{Kind: store.Put, Row: []byte(documentKey("web", 27)), Family: Family, Qualifier: []byte(documentColumn), Value: document("27", 1)}
+	underWay := store.Mutation{
+		Kind:      store.Put,
+		Row:       []byte(documentKey("web", 27)),
+		Family:    Family,
+		Qualifier: []byte(documentColumn),
+		Value:     document("27", 1),
+	}
 	if err := cells.Apply(t.Context(), "state", []store.Mutation{underWay}); err != nil {
 		t.Fatal(err)
 	}
@@ -308,7 +322,9 @@ func (*lossy) Features() store.Features { return store.Features{} }
 
 var errLost = errors.New("the reply is lost")
 
-func (l *lossy) CompareAndPut(ctx context.Context, table string, cell store.CellKey, expected, value []byte) (bool, error) {
+func (l *lossy) CompareAndPut(
+	ctx context.Context, table string, cell store.CellKey, expected, value []byte,
+) (bool, error) {
 	if l.executes {
 		if _, err := l.Cells.CompareAndPut(ctx, table, cell, expected, value); err != nil {
 			return false, err
@@ -341,7 +357,8 @@ func TestStore_noTable(t *testing.T) {
 	_, _, get := s.Get(t.Context(), "web", 0)
 	_, put := s.Put(t.Context(), "web", 0, document("one", 1), "")
 	for _, err := range []error{list, get, put} {
-		if !errors.Is(err, store.ErrNoTable) || !strings.Contains(err.Error(), "table other (DOWNPOUR_TABLE_STATE), which -create-tables makes") {
+		if !errors.Is(err, store.ErrNoTable) ||
+			!strings.Contains(err.Error(), "table other (DOWNPOUR_TABLE_STATE), which -create-tables makes") {
 			t.Errorf("got %v", err)
 		}
 	}

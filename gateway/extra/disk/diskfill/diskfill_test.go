@@ -19,7 +19,8 @@ func TestHistory_Left(t *testing.T) {
 	}{
 		{"no sample", nil, Sample{10 * day, 500}, 100, 0, false},
 		{"two days for 100", History{{8 * day, 400}}, Sample{10 * day, 500}, 1000, 20 * 24 * time.Hour, true},
-		{"the oldest counts", History{{6 * day, 100}, {9 * day, 499}}, Sample{10 * day, 500}, 1000, 10 * 24 * time.Hour, true},
+		{"the oldest counts", History{{6 * day, 100}, {9 * day, 499}}, Sample{10 * day, 500}, 1000,
+			10 * 24 * time.Hour, true},
 		{"too old", History{{1 * day, 0}, {8 * day, 400}}, Sample{10 * day, 500}, 1000, 20 * 24 * time.Hour, true},
 		{"from the future", History{{11 * day, 0}}, Sample{10 * day, 500}, 1000, 0, false},
 		{"a short time", History{{10*day - 3600, 0}}, Sample{10 * day, 500}, 1000, 0, false},

@@ -42,7 +42,9 @@ func TestSettings_current(t *testing.T) {
 			names = append(names, s.Name)
 		}
 	}
-	known := slices.DeleteFunc(settings.Known(), func(name string) bool { return !strings.HasPrefix(name, "DOWNPOUR_") })
+	known := slices.DeleteFunc(settings.Known(), func(name string) bool {
+		return !strings.HasPrefix(name, "DOWNPOUR_")
+	})
 	if d := cmp.Diff(known, names); d != "" {
 		t.Errorf("variables: -known +made\n%s", d)
 	}

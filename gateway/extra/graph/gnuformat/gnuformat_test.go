@@ -49,7 +49,10 @@ func TestNumber(t *testing.T) {
 }
 
 func TestNumber_refused(t *testing.T) {
-	for _, text := range []string{"", "x", "%%", "%", "%.2", "%y", "%*f", "%99f", "%.99f", "%5%", "% ", "%999999999999999999999f", strings.Repeat("%f", 51)} {
+	for _, text := range []string{
+		"", "x", "%%", "%", "%.2", "%y", "%*f", "%99f", "%.99f", "%5%", "% ", "%999999999999999999999f",
+		strings.Repeat("%f", 51),
+	} {
 		if _, err := ParseNumber(text); err == nil {
 			t.Errorf("%q is read, want an error", text)
 		}

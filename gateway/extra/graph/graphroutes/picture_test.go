@@ -29,7 +29,8 @@ func TestDraw_ends(t *testing.T) {
 			}
 		}
 	}
-	if body, err := (&request{Query: &query.Query{End: 3600_000}, options: options, form: asSVG}).draw(t.Context(), nil); err != nil || len(body) == 0 {
+	r := &request{Query: &query.Query{End: 3600_000}, options: options, form: asSVG}
+	if body, err := r.draw(t.Context(), nil); err != nil || len(body) == 0 {
 		t.Errorf("for a client that is there: %d bytes, %v", len(body), err)
 	}
 }

@@ -13,7 +13,8 @@ func BenchmarkDraw(b *testing.B) {
 			for _, size := range []string{"1024x768", "3840x2160"} {
 				b.Run(fmt.Sprintf("%s/points=%d/%s", form, points, size), func(b *testing.B) {
 					t := new(testing.T)
-					p := picture(t, "wxh="+size, wave(points, 0, 100), wave(points, 3, 80), wave(points, 5, 95), wave(points, 0, 25))
+					p := picture(t, "wxh="+size, wave(points, 0, 100), wave(points, 3, 80), wave(points, 5, 95),
+						wave(points, 0, 25))
 					b.ReportAllocs()
 					for b.Loop() {
 						text, err := p.Draw(form, free)

@@ -152,7 +152,8 @@ func wave(n int, low, high float64) (out []float64) {
 
 // A picture has the lines, axes, names and annotation of the recorded one.
 func TestDraw_content(t *testing.T) {
-	p := picture(t, "wxh=800x400&yrange=[0:]&ylabel=load&title=demo", wave(61, 0, 100), wave(61, 3, 80), wave(61, 5, 95), wave(61, 0, 25))
+	p := picture(t, "wxh=800x400&yrange=[0:]&ylabel=load&title=demo", wave(61, 0, 100), wave(61, 3, 80),
+		wave(61, 5, 95), wave(61, 0, 25))
 	p.Notes = []Note{{start + 600_000, "deploy"}, {start - 1, "before"}, {start + 3600_001, "behind"}}
 	d := draw(t, p)
 	if n := len(d.lines()); n != 4 {
@@ -166,7 +167,8 @@ func TestDraw_content(t *testing.T) {
 		t.Errorf("the lines have the colours %v, want four", seen)
 	}
 	want := []string{"demo", "load", "deploy", "m0{}", "m1{}", "m2{}", "m3{}",
-		"0", "10", "20", "30", "40", "50", "60", "70", "80", "90", "100", "00:00", "00:10", "00:20", "00:30", "00:40", "00:50", "01:00"}
+		"0", "10", "20", "30", "40", "50", "60", "70", "80", "90", "100", "00:00", "00:10", "00:20", "00:30",
+		"00:40", "00:50", "01:00"}
 	slices.Sort(want)
 	slices.Sort(d.texts)
 	if diff := cmp.Diff(want, d.texts); diff != "" {
@@ -247,7 +249,8 @@ func TestDraw_rightAxis(t *testing.T) {
 		return most
 	}
 	if same, own := differ(""), differ("o=&o=axis+x1y2"); same < 100 || own > .1 {
-		t.Errorf("the lines differ by %v pixels on one axis, want 100 or more; by %v on two, want 0.1 at most", same, own)
+		t.Errorf("the lines differ by %v pixels on one axis, want 100 or more; by %v on two, want 0.1 at most",
+			same, own)
 	}
 }
 
@@ -255,7 +258,9 @@ func TestDraw_rightAxis(t *testing.T) {
 func TestDraw_clipped(t *testing.T) {
 	p := picture(t, "yrange=[0:10]&nokey&wxh=500x500", nil)
 	s := &p.Series[0].Points
-	for _, at := range []struct{ minute, value int64 }{{-60, 5}, {30, 5}, {40, 1000}, {50, -1000}, {55, 5}, {90, 5}, {99, 5}} {
+	for _, at := range []struct {
+		minute, value int64
+	}{{-60, 5}, {30, 5}, {40, 1000}, {50, -1000}, {55, 5}, {90, 5}, {99, 5}} {
 		s.Append(start+at.minute*60_000, encoding.IntValue(at.value))
 	}
 	lines := draw(t, p).lines()
@@ -338,7 +343,8 @@ func TestDraw_png(t *testing.T) {
 			seen[color.RGBAModel.Convert(img.At(x, y)).(color.RGBA)]++
 		}
 	}
-	if seen[color.RGBA{16, 32, 48, 255}] < 321*123/2 || seen[color.RGBA{255, 255, 0, 255}] < 400 || seen[color.RGBA{0x94, 0, 0xd3, 255}] < 50 {
+	if seen[color.RGBA{16, 32, 48, 255}] < 321*123/2 || seen[color.RGBA{255, 255, 0, 255}] < 400 ||
+		seen[color.RGBA{0x94, 0, 0xd3, 255}] < 50 {
 		t.Errorf("%d colours: %d of the background, %d of the frame, %d of the line", len(seen),
 			seen[color.RGBA{16, 32, 48, 255}], seen[color.RGBA{255, 255, 0, 255}], seen[color.RGBA{0x94, 0, 0xd3, 255}])
 	}
@@ -347,15 +353,18 @@ func TestDraw_png(t *testing.T) {
 // Extreme values can be drawn, without NaN or infinity in the picture.
 func TestDraw_extremes(t *testing.T) {
 	lists := [][]float64{
-		{math.MaxFloat64, -math.MaxFloat64}, {0, 5e-324}, {1, math.Nextafter(1, 2)}, {math.Copysign(0, -1), 0}, {math.NaN(), math.Inf(1), 3},
+		{math.MaxFloat64, -math.MaxFloat64}, {0, 5e-324}, {1, math.Nextafter(1, 2)}, {math.Copysign(0, -1), 0},
+		{math.NaN(), math.Inf(1), 3},
 		{1e300, 1e-300}, {-5}, {math.MaxFloat64}, {0, 0, 0}, {1e15, 1e15 + 1}, {-1e-320, 1e-320},
 	}
-	for _, options := range []string{"", "ylog", "yrange=[0:]", "yrange=[0:]&smooth=csplines", "yrange=[1e-300:1e300]&ylog", "smooth=bezier&style=dots",
-		"yrange=[-1e308:1e308]", "smooth=mcsplines", "smooth=cnormal", "smooth=fnormal&style=points", "smooth=cumulative", "smooth=unique", "smooth=zsort"} {
+	for _, options := range []string{"", "ylog", "yrange=[0:]", "yrange=[0:]&smooth=csplines",
+		"yrange=[1e-300:1e300]&ylog", "smooth=bezier&style=dots", "yrange=[-1e308:1e308]", "smooth=mcsplines",
+		"smooth=cnormal", "smooth=fnormal&style=points", "smooth=cumulative", "smooth=unique", "smooth=zsort"} {
 		for _, list := range lists {
 			for _, form := range []Form{PNG, SVG} {
 				text, err := picture(t, "wxh=200x100&"+options, list).Draw(form, free)
-				if err != nil || len(text) == 0 || bytes.Contains(text, []byte("NaN")) || bytes.Contains(text, []byte("Inf")) {
+				if err != nil || len(text) == 0 || bytes.Contains(text, []byte("NaN")) ||
+					bytes.Contains(text, []byte("Inf")) {
 					t.Errorf("%s %v as %s: %d bytes, %v", options, list, form, len(text), err)
 				}
 			}
@@ -378,7 +387,8 @@ func TestDraw_guarded(t *testing.T) {
 			least += 1000 * 500 * 9
 		}
 		if err != nil || asked < least || checked < 10 {
-			t.Errorf("%s of %d bytes: %d bytes were asked for, want %d, with %d checks: %v", form, len(text), asked, least, checked, err)
+			t.Errorf("%s of %d bytes: %d bytes were asked for, want %d, with %d checks: %v",
+				form, len(text), asked, least, checked, err)
 		}
 
 		reserved := int64(0)
@@ -425,7 +435,9 @@ func TestDraw_tooManySeries(t *testing.T) {
 	}
 	query := "wxh=800x400" + strings.Repeat("&o=", 200)
 	if d := draw(t, picture(t, query, full...)); d.lacks("m0{}", "m15{}") != nil || d.lacks("m199{}") == nil ||
-		!slices.ContainsFunc(d.texts, func(s string) bool { return strings.HasPrefix(s, "and ") && strings.HasSuffix(s, " more") }) {
+		!slices.ContainsFunc(d.texts, func(s string) bool {
+			return strings.HasPrefix(s, "and ") && strings.HasSuffix(s, " more")
+		}) {
 		t.Errorf("got the texts %q, want the first names and how many more there are", d.texts)
 	}
 }
@@ -455,14 +467,18 @@ func TestTimeTicks(t *testing.T) {
 			t.Errorf("%s from %s to %s: got %s, want %s", zone, from, to, text, want)
 		}
 	}
-	f("UTC", "2013-01-08 00:00:00", "2013-01-08 00:00:10", 12, "00:00:00 00:00:01 00:00:02 00:00:03 00:00:04 00:00:05 00:00:06 00:00:07 00:00:08 00:00:09 00:00:10")
+	f("UTC", "2013-01-08 00:00:00", "2013-01-08 00:00:10", 12,
+		"00:00:00 00:00:01 00:00:02 00:00:03 00:00:04 00:00:05 00:00:06 00:00:07 00:00:08 00:00:09 00:00:10")
 	f("UTC", "2013-01-08 00:03:00", "2013-01-08 01:03:00", 9, "00:10 00:20 00:30 00:40 00:50 01:00")
 	f("Asia/Kathmandu", "2013-01-08 05:45:00", "2013-01-08 11:45:00", 6, "06:00 07:00 08:00 09:00 10:00 11:00")
-	f("Europe/Berlin", "2013-03-30 21:00:00", "2013-03-31 09:00:00", 6, "22:00 00:00 03:00 04:00 06:00 08:00") // there is no 02:00
-	f("Europe/Berlin", "2013-10-26 22:00:00", "2013-10-27 08:00:00", 12, "22:00 23:00 00:00 01:00 02:00 03:00 04:00 05:00 06:00 07:00 08:00")
+	// There is no 02:00.
+	f("Europe/Berlin", "2013-03-30 21:00:00", "2013-03-31 09:00:00", 6, "22:00 00:00 03:00 04:00 06:00 08:00")
+	f("Europe/Berlin", "2013-10-26 22:00:00", "2013-10-27 08:00:00", 12,
+		"22:00 23:00 00:00 01:00 02:00 03:00 04:00 05:00 06:00 07:00 08:00")
 	f("UTC", "2013-01-06 12:00:00", "2013-01-10 12:00:00", 5, "Mon 00:00 Tue 00:00 Wed 00:00 Thu 00:00")
 	f("UTC", "2013-01-02 00:00:00", "2013-02-28 00:00:00", 9, "Jan 06 Jan 13 Jan 20 Jan 27 Feb 03 Feb 10 Feb 17 Feb 24")
-	f("America/New_York", "2012-11-15 00:00:00", "2013-11-15 00:00:00", 6, "2013/01/01 2013/03/01 2013/05/01 2013/07/01 2013/09/01 2013/11/01")
+	f("America/New_York", "2012-11-15 00:00:00", "2013-11-15 00:00:00", 6,
+		"2013/01/01 2013/03/01 2013/05/01 2013/07/01 2013/09/01 2013/11/01")
 	f("UTC", "1970-01-01 00:00:00", "2106-02-07 00:00:00", 3, "2000/01/01 2050/01/01 2100/01/01")
 }
 

@@ -32,8 +32,14 @@ func meta(t *testing.T, keys ...string) *pebble.Store {
 	s := opentest.Embedded(t, opentest.Table("meta", encoding.FamilyName))
 	var rows []store.Mutation
 	for _, k := range keys {
-		for _, q := range []string{encoding.MetaCounterQualifier, encoding.TSMetaQualifier} { // two cells are one series
-			rows = append(rows, store.Mutation{Row: []byte(k), Family: encoding.FamilyName, Qualifier: []byte(q), Value: []byte("x")})
+		// Two cells are one series.
+		for _, q := range []string{encoding.MetaCounterQualifier, encoding.TSMetaQualifier} {
+			rows = append(rows, store.Mutation{
+				Row:       []byte(k),
+				Family:    encoding.FamilyName,
+				Qualifier: []byte(q),
+				Value:     []byte("x"),
+			})
 		}
 	}
 	if err := s.Apply(t.Context(), "meta", rows); err != nil {

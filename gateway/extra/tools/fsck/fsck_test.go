@@ -26,7 +26,13 @@ func series(n byte) damage.Series {
 
 // draw draws n damaged rows of two series, and of series 9, whose names are missing.
 func draw(seed uint64, n int) []damage.Row {
-	return damage.Draw(seed, n, damage.Config{Schema: schema, Series: []damage.Series{series(1), series(2)}, Orphans: []damage.Series{series(9)}, First: 1356998400, BadKeys: true})
+	return damage.Draw(seed, n, damage.Config{
+		Schema:  schema,
+		Series:  []damage.Series{series(1), series(2)},
+		Orphans: []damage.Series{series(9)},
+		First:   1356998400,
+		BadKeys: true,
+	})
 }
 
 func factsOf(r *damage.Row) (f fsck.Facts) {
@@ -48,7 +54,11 @@ func apply(row fsck.Row, r *fsck.Result) fsck.Row {
 		}
 	}
 	for _, c := range r.Put {
-		after.Cells = append(after.Cells, fsck.Cell{Qualifier: bytes.Clone(c.Qualifier), Value: bytes.Clone(c.Value), Timestamp: c.Timestamp})
+		after.Cells = append(after.Cells, fsck.Cell{
+			Qualifier: bytes.Clone(c.Qualifier),
+			Value:     bytes.Clone(c.Value),
+			Timestamp: c.Timestamp,
+		})
 	}
 	slices.SortFunc(after.Cells, func(a, b fsck.Cell) int { return bytes.Compare(a.Qualifier, b.Qualifier) })
 	return after
@@ -63,8 +73,17 @@ func optionSets(rng *rand.Rand) (all []fsck.Options) {
 		all = append(all, o)
 		for range 6 {
 			b := func() bool { return rng.IntN(2) == 0 }
-			all = append(all, fsck.Options{Fix: true, Compact: b(), DeleteBadRows: b(), DeleteOrphans: b(), DeleteUnknownColumns: b(),
-				DeleteBadCompacts: b(), DeleteBadValues: b(), ResolveDuplicates: b(), LastWriteWins: newest})
+			all = append(all, fsck.Options{
+				Fix:                  true,
+				Compact:              b(),
+				DeleteBadRows:        b(),
+				DeleteOrphans:        b(),
+				DeleteUnknownColumns: b(),
+				DeleteBadCompacts:    b(),
+				DeleteBadValues:      b(),
+				ResolveDuplicates:    b(),
+				LastWriteWins:        newest,
+			})
 		}
 	}
 	return all
@@ -172,7 +191,9 @@ func all(o fsck.Options) fsck.Options {
 func consistent(r *damage.Row, result *fsck.Result) error {
 	for _, d := range result.Delete {
 		i := slices.IndexFunc(r.Cells, func(c fsck.Cell) bool { return sameCell(c, d) })
-		written := slices.ContainsFunc(result.Put, func(p fsck.Cell) bool { return bytes.Equal(p.Qualifier, d.Qualifier) })
+		written := slices.ContainsFunc(result.Put, func(p fsck.Cell) bool {
+			return bytes.Equal(p.Qualifier, d.Qualifier)
+		})
 		if i < 0 || written {
 			return fmt.Errorf("deletes % X, which is not there or is written", d.Qualifier)
 		}
@@ -183,7 +204,9 @@ func consistent(r *damage.Row, result *fsck.Result) error {
 				return fmt.Errorf("writes % X at %d, behind %d", p.Qualifier, p.Timestamp, c.Timestamp)
 			}
 		}
-		if slices.ContainsFunc(result.Put[i+1:], func(o fsck.Cell) bool { return bytes.Equal(o.Qualifier, p.Qualifier) }) {
+		if slices.ContainsFunc(result.Put[i+1:], func(o fsck.Cell) bool {
+			return bytes.Equal(o.Qualifier, p.Qualifier)
+		}) {
 			return fmt.Errorf("writes % X twice", p.Qualifier)
 		}
 	}
@@ -374,10 +397,20 @@ func FuzzCheck(f *testing.F) {
 		}
 		byQualifier := func(a, b fsck.Cell) int { return bytes.Compare(a.Qualifier, b.Qualifier) }
 		slices.SortStableFunc(row.Cells, byQualifier)
-		row.Cells = slices.CompactFunc(row.Cells, func(a, b fsck.Cell) bool { return bytes.Equal(a.Qualifier, b.Qualifier) })
+		row.Cells = slices.CompactFunc(row.Cells, func(a, b fsck.Cell) bool {
+			return bytes.Equal(a.Qualifier, b.Qualifier)
+		})
 
 		bit := func(n int) bool { return flags>>n&1 == 1 }
-		o := fsck.Options{Fix: bit(0), Compact: bit(1), DeleteUnknownColumns: bit(2), DeleteBadCompacts: bit(3), DeleteBadValues: bit(4), ResolveDuplicates: bit(5), LastWriteWins: bit(6)}
+		o := fsck.Options{
+			Fix:                  bit(0),
+			Compact:              bit(1),
+			DeleteUnknownColumns: bit(2),
+			DeleteBadCompacts:    bit(3),
+			DeleteBadValues:      bit(4),
+			ResolveDuplicates:    bit(5),
+			LastWriteWins:        bit(6),
+		}
 		c := fsck.Checker{Schema: schema, Options: o}
 		result := c.Check(row, fsck.Facts{})
 		if err := consistent(&damage.Row{Row: row}, result); err != nil {

@@ -44,7 +44,8 @@ func filled(t *testing.T, s store.Store) store.Store {
 		put("tsdb-uid", u, "name", "tagk_meta", "{}")
 		put("tsdb-uid", u, "name", "tagv_meta", []string{"{}", `{"custom":{"a":"b"}}`, "no JSON"}[n])
 		put("tsdb-meta", "\x00\x00\x01\x00\x00\x01"+u, "name", "ts_ctr", "\x00\x00\x00\x00\x00\x00\x00\x09")
-		put("tsdb-meta", "\x00\x00\x01\x00\x00\x01"+u, "name", "ts_meta", []string{"{}", `{"retention":3}`, `{"notes":"n"}`}[n])
+		put("tsdb-meta", "\x00\x00\x01\x00\x00\x01"+u, "name", "ts_meta",
+			[]string{"{}", `{"retention":3}`, `{"notes":"n"}`}[n])
 	}
 	return s
 }
@@ -73,7 +74,12 @@ func run(ctx context.Context, s metapurge.Store) (*metapurge.Report, error) {
 // names returns the cells that a purge leaves: all but meta data.
 func names() map[string]string {
 	const one = "\x00\x00\x00\x00\x00\x00\x00\x01"
-	want := map[string]string{`tsdb-uid "\x00" id:metrics`: one, `tsdb-uid "\x00" id:tagk`: one, `tsdb-uid "\x00" id:tagv`: one, `tsdb-uid "\x00\x00\x01" name:metrics`: "m"}
+	want := map[string]string{
+		`tsdb-uid "\x00" id:metrics`:           one,
+		`tsdb-uid "\x00" id:tagk`:              one,
+		`tsdb-uid "\x00" id:tagv`:              one,
+		`tsdb-uid "\x00\x00\x01" name:metrics`: "m",
+	}
 	for n := range 3 {
 		u := string([]byte{byte(n * 100), 0, 2})
 		want[fmt.Sprintf("tsdb-uid %q id:tagv", fmt.Sprintf("v%d", n))] = u

@@ -78,7 +78,12 @@ func (d *data) put(metric, hour int, tags ...int) {
 	}
 	packed := d.schema.AppendTags(nil, pairs)
 	note(d.series, encoding.UID(string(m)+string(packed)).String())
-	d.write("tsdb", store.Mutation{Row: d.schema.AppendRowKey(nil, m, uint32(at), packed), Family: "t", Qualifier: []byte{0, 0}, Value: []byte{1}})
+	d.write("tsdb", store.Mutation{
+		Row:       d.schema.AppendRowKey(nil, m, uint32(at), packed),
+		Family:    "t",
+		Qualifier: []byte{0, 0},
+		Value:     []byte{1},
+	})
 }
 
 func (d *data) write(table string, all ...store.Mutation) {
@@ -143,11 +148,13 @@ func (d *data) want() map[string]string {
 
 // tsMeta and uidMeta return the objects as OpenTSDB stores them.
 func tsMeta(tsuid, notes string, created int64) string {
-	return fmt.Sprintf(`{"tsuid":%q,"displayName":"","description":"","notes":%q,"created":%d,"custom":null,"units":"","dataType":"","retention":0,"max":"NaN","min":"NaN"}`, tsuid, notes, created)
+	return fmt.Sprintf(`{"tsuid":%q,"displayName":"","description":"","notes":%q,"created":%d,"custom":null,`+
+		`"units":"","dataType":"","retention":0,"max":"NaN","min":"NaN"}`, tsuid, notes, created)
 }
 
 func uidMeta(kind, notes string, created int64) string {
-	return fmt.Sprintf(`{"type":%q,"displayName":"","description":"","notes":%q,"created":%d,"custom":null}`, kind, notes, created)
+	return fmt.Sprintf(`{"type":%q,"displayName":"","description":"","notes":%q,"created":%d,"custom":null}`,
+		kind, notes, created)
 }
 
 func (d *data) run(change ...func(*metasync.Config)) (*metasync.Report, error) {
@@ -219,13 +226,16 @@ func TestRun_random(t *testing.T) {
 			t.Fatalf("run %d: %+v -want +got\n%s", n, r, diff)
 		}
 		uids, series := int64(len(d.uids)), int64(len(d.series))
-		if r.Series != series || r.MadeTSMeta != series || r.Counters != series || r.MadeUIDMeta != uids || r.ChangedTSMeta+r.Nameless+r.Skipped+r.Unreadable > 0 {
+		if r.Series != series || r.MadeTSMeta != series || r.Counters != series || r.MadeUIDMeta != uids ||
+			r.ChangedTSMeta+r.Nameless+r.Skipped+r.Unreadable > 0 {
 			t.Fatalf("run %d: got %+v, want all of %d series and %d UIDs made", n, r, series, uids)
 		}
-		if planned.MadeTSMeta != r.MadeTSMeta || planned.Counters != r.Counters || planned.MadeUIDMeta < r.MadeUIDMeta || n%3 != 0 && *planned != *r {
+		if planned.MadeTSMeta != r.MadeTSMeta || planned.Counters != r.Counters ||
+			planned.MadeUIDMeta < r.MadeUIDMeta || n%3 != 0 && *planned != *r {
 			t.Fatalf("run %d: the dry run reports %+v, want it as the run, %+v", n, planned, r)
 		}
-		if r := d.sync(limit); r.MadeTSMeta+r.MadeUIDMeta+r.Counters+r.ChangedTSMeta+r.ChangedUIDMeta > 0 || len(d.lines) > 0 {
+		if r := d.sync(limit); r.MadeTSMeta+r.MadeUIDMeta+r.Counters+r.ChangedTSMeta+r.ChangedUIDMeta > 0 ||
+			len(d.lines) > 0 {
 			t.Fatalf("run %d: the second run: got %+v %q, want nothing made or told", n, r, d.lines)
 		}
 	}
@@ -257,8 +267,8 @@ func TestRun_existing(t *testing.T) {
 		object("000002", "tagv_meta", uidMeta("TAGV", "mine", 0)))
 
 	want := d.want()
-	for n, value := range []string{tsMeta(tsuid(0), "mine", hour+3600), tsMeta(tsuid(1), "mine", hour), tsMeta(tsuid(2), "mine", hour),
-		tsMeta(tsuid(3), "mine", 5), "no JSON", tsMeta(tsuid(5), "mine", 5)} {
+	for n, value := range []string{tsMeta(tsuid(0), "mine", hour+3600), tsMeta(tsuid(1), "mine", hour),
+		tsMeta(tsuid(2), "mine", hour), tsMeta(tsuid(3), "mine", 5), "no JSON", tsMeta(tsuid(5), "mine", 5)} {
 		want[tsuid(n)+" ts_meta"] = value
 	}
 	want[tsuid(5)+" ts_ctr"] = "\x00\x00\x00\x00\x00\x00\x00\x09"
@@ -270,7 +280,8 @@ func TestRun_existing(t *testing.T) {
 	if diff := cmp.Diff(want, d.cells()); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
-	if r.ChangedTSMeta != 3 || r.MadeTSMeta != 0 || r.Counters != 5 || r.ChangedUIDMeta != 2 || r.MadeUIDMeta != 2 || r.Unreadable != 2 || len(d.lines) != 2 {
+	if r.ChangedTSMeta != 3 || r.MadeTSMeta != 0 || r.Counters != 5 || r.ChangedUIDMeta != 2 || r.MadeUIDMeta != 2 ||
+		r.Unreadable != 2 || len(d.lines) != 2 {
 		t.Errorf("got %+v %q, want the counts of the cells above and a line for each unreadable object", r, d.lines)
 	}
 }
@@ -290,11 +301,18 @@ func TestRun_nameless(t *testing.T) {
 		d.write("tsdb", store.Mutation{Row: []byte(key), Family: "t", Qualifier: []byte{1, 0, 0}, Value: []byte("{}")})
 	}
 	r := d.sync()
-	if diff := cmp.Diff(want, d.cells()); diff != "" || r.Series != 4 || r.Skipped != 3 || r.Nameless != 3 || r.Unreadable != 2 || len(d.lines) != 3 {
+	diff := cmp.Diff(want, d.cells())
+	if diff != "" || r.Series != 4 || r.Skipped != 3 || r.Nameless != 3 || r.Unreadable != 2 || len(d.lines) != 3 {
 		t.Errorf("%+v %q -want +got\n%s", r, d.lines, diff)
 	}
 	names := uid.New(uid.Config{Store: d.Store, Table: "tsdb-uid", Schema: d.schema})
-	catalog := meta.New(meta.Config{Store: d.Store, UIDTable: "tsdb-uid", MetaTable: "tsdb-meta", Schema: d.schema, Names: names})
+	catalog := meta.New(meta.Config{
+		Store:     d.Store,
+		UIDTable:  "tsdb-uid",
+		MetaTable: "tsdb-meta",
+		Schema:    d.schema,
+		Names:     names,
+	})
 	all, err := catalog.TSMetas(t.Context(), store.KeyRange{}, store.RowFilter{})
 	if err != nil || len(all) != 1 || all[0].Created != 360000 || all[0].Metric.Created != 360000 {
 		t.Errorf("%d series, %v, want 1 that was created at 360000, as was its metric", len(all), err)
@@ -365,7 +383,10 @@ func TestRun_othersWrite(t *testing.T) {
 			d.write(table, object(encoding.UID(c.Row).String(), q, text))
 		}}
 	})
-	want := map[string]string{tsuid + " ts_meta": "theirs", tsuid + " ts_ctr": "theirs", "000001 metric_meta": "theirs", "000001 tagk_meta": "theirs", "000001 tagv_meta": "theirs"}
+	want := map[string]string{
+		tsuid + " ts_meta": "theirs", tsuid + " ts_ctr": "theirs", "000001 metric_meta": "theirs",
+		"000001 tagk_meta": "theirs", "000001 tagv_meta": "theirs",
+	}
 	if diff := cmp.Diff(want, d.cells()); diff != "" || r.MadeTSMeta+r.MadeUIDMeta+r.ChangedUIDMeta+r.Counters != 0 {
 		t.Errorf("%+v -want +got\n%s", r, diff)
 	}
@@ -385,14 +406,25 @@ func TestRun_many(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		names = append(names, store.Mutation{Row: v, Family: "name", Qualifier: []byte("tagv"), Value: []byte(fmt.Sprint("v", n))})
+		names = append(names, store.Mutation{
+			Row:       v,
+			Family:    "name",
+			Qualifier: []byte("tagv"),
+			Value:     []byte(fmt.Sprint("v", n)),
+		})
 		for hour := range 2 {
 			tags := append([]byte{0, 0, 1}, v...)
-			rows = append(rows, store.Mutation{Row: d.schema.AppendRowKey(nil, encoding.UID{0, 0, 1}, uint32(hour+1)*3600, tags), Family: "t", Qualifier: []byte{0, 0}, Value: []byte{1}})
+			rows = append(rows, store.Mutation{
+				Row:       d.schema.AppendRowKey(nil, encoding.UID{0, 0, 1}, uint32(hour+1)*3600, tags),
+				Family:    "t",
+				Qualifier: []byte{0, 0},
+				Value:     []byte{1},
+			})
 		}
 	}
 	one := []byte{0, 0, 1}
-	names = append(names, store.Mutation{Row: one, Family: "name", Qualifier: []byte("metrics"), Value: []byte("m")}, store.Mutation{Row: one, Family: "name", Qualifier: []byte("tagk"), Value: []byte("k")})
+	names = append(names, store.Mutation{Row: one, Family: "name", Qualifier: []byte("metrics"), Value: []byte("m")},
+		store.Mutation{Row: one, Family: "name", Qualifier: []byte("tagk"), Value: []byte("k")})
 	d.write("tsdb-uid", names...)
 	d.write("tsdb", rows...)
 	parts := 0
@@ -405,6 +437,7 @@ func TestRun_many(t *testing.T) {
 		}
 	})
 	if len(d.cells()) != 2*series+series+2 || r.MadeTSMeta != series || r.MadeUIDMeta != series+2 || parts < 4 {
-		t.Errorf("%d cells, %+v in %d parts, want 7502 cells for 2500 series, in at least 4 parts", len(d.cells()), r, parts)
+		t.Errorf("%d cells, %+v in %d parts, want 7502 cells for 2500 series, in at least 4 parts",
+			len(d.cells()), r, parts)
 	}
 }

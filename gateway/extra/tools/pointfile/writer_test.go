@@ -37,15 +37,16 @@ func texts(metric string, all []write.Tag, column map[string]string) map[string]
 	return m
 }
 
-// What is added is read back: the type of each value and its bits, times in ms, and nulls where a series has no such tag.
-// A tag key that is called like a column has another one.
+// What is added is read back: the type of each value and its bits, times in ms, and nulls where a
+// series has no such tag. A tag key that is called like a column has another one.
 func TestWriter(t *testing.T) {
 	t.Parallel()
 	values := []encoding.Value{
-		encoding.IntValue(0), encoding.IntValue(1<<53 + 1), encoding.IntValue(-1<<53 - 1), encoding.IntValue(math.MaxInt64),
-		encoding.IntValue(math.MinInt64), encoding.FloatValue(0.1), encoding.FloatValue(math.NaN()),
-		encoding.FloatValue(math.Inf(1)), encoding.FloatValue(math.Inf(-1)), encoding.FloatValue(math.Copysign(0, -1)),
-		encoding.FloatValue(5e-324), encoding.FloatValue(math.MaxFloat64),
+		encoding.IntValue(0), encoding.IntValue(1<<53 + 1), encoding.IntValue(-1<<53 - 1),
+		encoding.IntValue(math.MaxInt64), encoding.IntValue(math.MinInt64), encoding.FloatValue(0.1),
+		encoding.FloatValue(math.NaN()), encoding.FloatValue(math.Inf(1)), encoding.FloatValue(math.Inf(-1)),
+		encoding.FloatValue(math.Copysign(0, -1)), encoding.FloatValue(5e-324),
+		encoding.FloatValue(math.MaxFloat64),
 	}
 	series := []struct {
 		metric string
@@ -89,7 +90,8 @@ func TestWriter(t *testing.T) {
 	if diff := cmp.Diff([]string{
 		"metric BYTE_ARRAY String 0", "a.b BYTE_ARRAY String 1", "dc BYTE_ARRAY String 1", "host BYTE_ARRAY String 1",
 		"tag_query BYTE_ARRAY String 1", "tag_value BYTE_ARRAY String 1", "tag_tag_value BYTE_ARRAY String 1",
-		"timestamp INT64 Timestamp(isAdjustedToUTC=true, timeUnit=milliseconds, is_from_converted_type=false, force_set_converted_type=false) 0",
+		"timestamp INT64 Timestamp(isAdjustedToUTC=true, timeUnit=milliseconds, is_from_converted_type=false, " +
+			"force_set_converted_type=false) 0",
 		"value DOUBLE None 0", "value_int INT64 None 1",
 	}, columns); diff != "" {
 		t.Errorf("columns: %s", diff)
@@ -122,7 +124,8 @@ func TestWriter_groups(t *testing.T) {
 		}
 		columns, rows, groups := pointfiletest.Read(t, out.Bytes())
 		if len(columns) != 5 || len(rows) != series*each || groups != wantGroups {
-			t.Fatalf("%d columns, %d rows in %d groups; want 5, %d in %d", len(columns), len(rows), groups, series*each, wantGroups)
+			t.Fatalf("%d columns, %d rows in %d groups; want 5, %d in %d",
+				len(columns), len(rows), groups, series*each, wantGroups)
 		}
 		for n, r := range rows {
 			i, j := n/each, n%each
@@ -149,7 +152,8 @@ func TestWriter_newKey(t *testing.T) {
 	}
 	var points encoding.Points
 	points.Append(1, encoding.IntValue(1))
-	if err := w.Add("m", tags("host", "a", "dc", "lga"), points); err == nil || !strings.Contains(err.Error(), `"dc" is new`) {
+	if err := w.Add("m", tags("host", "a", "dc", "lga"), points); err == nil ||
+		!strings.Contains(err.Error(), `"dc" is new`) {
 		t.Errorf("got %v, want an error about dc", err)
 	}
 }

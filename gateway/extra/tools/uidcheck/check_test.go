@@ -30,7 +30,8 @@ var findings = []struct {
 	check: `error: metrics: "a" has UID 000001, which leads back to "x", which has none; fix: 000001 leads back to "a"`,
 }, {
 	name: "a UID with the name of another", damage: func(t *table) { t.set(u(1), "name", "metrics", []byte("b")) },
-	check: `error: metrics: "a" has UID 000001, which leads back to "b", which has UID 000002; fix: 000001 leads back to "a"`,
+	check: `error: metrics: "a" has UID 000001, which leads back to "b", which has UID 000002; fix: ` +
+		`000001 leads back to "a"`,
 }, {
 	name: "a UID with an empty name", damage: func(t *table) { t.set(u(1), "name", "metrics", []byte{}) },
 	check: `error: metrics: "a" has UID 000001, which leads back to "", which has none; fix: 000001 leads back to "a"`,
@@ -44,8 +45,14 @@ var findings = []struct {
 	},
 	check: "warning: metrics: UID 000003 leads to \"a\", which has no UID; fix: \"a\" has UID 000003\n" +
 		"warning: metrics: UID 000001 leads to \"a\", which has UID 000003; fix: UID 000001 leads to nothing\n" +
-		"error: metrics: the counter is 2, but UIDs up to 3 are in use: new names would get them first; fix: the counter is 3",
-	then: map[string]string{`"a" id:metrics`: `"\x00\x00\x03"`, `"\x00\x00\x03" name:metrics`: `"a"`, `"\x00\x00\x01" name:metrics`: "", `"\x00" id:metrics`: `"\x00\x00\x00\x00\x00\x00\x00\x03"`},
+		"error: metrics: the counter is 2, but UIDs up to 3 are in use: new names would get them first; fix: " +
+		"the counter is 3",
+	then: map[string]string{
+		`"a" id:metrics`:              `"\x00\x00\x03"`,
+		`"\x00\x00\x03" name:metrics`: `"a"`,
+		`"\x00\x00\x01" name:metrics`: "",
+		`"\x00" id:metrics`:           `"\x00\x00\x00\x00\x00\x00\x00\x03"`,
+	},
 }, {
 	name: "a UID of a lost race", damage: func(t *table) {
 		t.set(u(2), "name", "tagk", []byte("k"))
@@ -56,28 +63,46 @@ var findings = []struct {
 	then:  map[string]string{`"\x00" id:tagk`: `"\x00\x00\x00\x00\x00\x00\x00\x02"`},
 }, {
 	name: "two names of a UID", damage: func(t *table) { t.set("c", "id", "metrics", []byte(u(1))) },
-	check: `error: metrics: COLLISION: "a", "c" have the same UID 000001, which leads back to "a"; points of all are stored as one name's`,
-	then:  map[string]string{`"c" id:metrics`: `"\x00\x00\x01"`},
-	left:  `error: metrics: COLLISION: "a", "c" have the same UID 000001, which leads back to "a"; points of all are stored as one name's`,
+	check: `error: metrics: COLLISION: "a", "c" have the same UID 000001, which leads back to "a"; ` +
+		`points of all are stored as one name's`,
+	then: map[string]string{`"c" id:metrics`: `"\x00\x00\x01"`},
+	left: `error: metrics: COLLISION: "a", "c" have the same UID 000001, which leads back to "a"; ` +
+		`points of all are stored as one name's`,
 }, {
-	name: "two names of a UID, for its owner", with: owner, damage: func(t *table) { t.set("c", "id", "metrics", []byte(u(1))) },
-	check: `error: metrics: COLLISION: "a", "c" have the same UID 000001, which leads back to "a"; points of all are stored as one name's; fix: 000001 is the UID of "a" alone`,
+	name: "two names of a UID, for its owner", with: owner, damage: func(t *table) {
+		t.set("c", "id", "metrics", []byte(u(1)))
+	},
+	check: `error: metrics: COLLISION: "a", "c" have the same UID 000001, which leads back to "a"; ` +
+		`points of all are stored as one name's; fix: 000001 is the UID of "a" alone`,
 }, {
-	name: "two names of a UID, merged", with: merge, damage: func(t *table) { t.set("c", "id", "metrics", []byte(u(1))) },
-	check: `error: metrics: COLLISION: "a", "c" have the same UID 000001, which leads back to "a"; points of all are stored as one name's; fix: 000001 is the UID of "fsck.a.c", and of no other name`,
-	then:  map[string]string{`"a" id:metrics`: "", `"fsck.a.c" id:metrics`: `"\x00\x00\x01"`, `"\x00\x00\x01" name:metrics`: `"fsck.a.c"`},
+	name: "two names of a UID, merged", with: merge, damage: func(t *table) {
+		t.set("c", "id", "metrics", []byte(u(1)))
+	},
+	check: `error: metrics: COLLISION: "a", "c" have the same UID 000001, which leads back to "a"; ` +
+		`points of all are stored as one name's; fix: 000001 is the UID of "fsck.a.c", and of no other name`,
+	then: map[string]string{
+		`"a" id:metrics`:              "",
+		`"fsck.a.c" id:metrics`:       `"\x00\x00\x01"`,
+		`"\x00\x00\x01" name:metrics`: `"fsck.a.c"`,
+	},
 }, {
 	name: "two names of a UID that leads to neither", with: owner, damage: func(t *table) {
 		t.set("c", "id", "metrics", []byte(u(1)))
 		t.set(u(1), "name", "metrics", nil)
 	},
-	check: `error: metrics: COLLISION: "a", "c" have the same UID 000001, which leads back to no name; points of all are stored as one name's`,
-	then:  map[string]string{`"c" id:metrics`: `"\x00\x00\x01"`, `"\x00\x00\x01" name:metrics`: ""},
-	left:  `error: metrics: COLLISION: "a", "c" have the same UID 000001, which leads back to no name; points of all are stored as one name's`,
+	check: `error: metrics: COLLISION: "a", "c" have the same UID 000001, which leads back to no name; ` +
+		`points of all are stored as one name's`,
+	then: map[string]string{`"c" id:metrics`: `"\x00\x00\x01"`, `"\x00\x00\x01" name:metrics`: ""},
+	left: `error: metrics: COLLISION: "a", "c" have the same UID 000001, which leads back to no name; ` +
+		`points of all are stored as one name's`,
 }, {
-	name: "a name with the UID of another, whose own UID is known", with: owner, damage: func(t *table) { t.set("a", "id", "metrics", []byte(u(2))) },
-	check: "error: metrics: COLLISION: \"a\", \"b\" have the same UID 000002, which leads back to \"b\"; points of all are stored as one name's; fix: 000002 is the UID of \"b\" alone\n" +
-		`warning: metrics: UID 000001 leads to "a", which has UID 000002; it stays, because that is not the name's alone`,
+	name: "a name with the UID of another, whose own UID is known", with: owner, damage: func(t *table) {
+		t.set("a", "id", "metrics", []byte(u(2)))
+	},
+	check: "error: metrics: COLLISION: \"a\", \"b\" have the same UID 000002, which leads back to \"b\"; " +
+		"points of all are stored as one name's; fix: 000002 is the UID of \"b\" alone\n" +
+		`warning: metrics: UID 000001 leads to "a", which has UID 000002; ` +
+		`it stays, because that is not the name's alone`,
 }, {
 	name: "a UID of another width", damage: func(t *table) { t.set("a", "id", "metrics", []byte{0, 1}) },
 	check: `error: metrics: "a" has UID 0001 of 2 bytes, want 3 (is the UID width right?)`,
@@ -89,31 +114,44 @@ var findings = []struct {
 	then:  map[string]string{`"\x00\x01" name:metrics`: `"a"`},
 	left:  `error: metrics: UID 0001, which leads to "a", has 2 bytes, want 3 (is the UID width right?)`,
 }, {
-	name: "a counter that lags", damage: func(t *table) { t.set("\x00", "id", "metrics", encoding.AppendCounter(nil, 1)) },
-	check: `error: metrics: the counter is 1, but UIDs up to 2 are in use: new names would get them first; fix: the counter is 2`,
+	name: "a counter that lags", damage: func(t *table) {
+		t.set("\x00", "id", "metrics", encoding.AppendCounter(nil, 1))
+	},
+	check: `error: metrics: the counter is 1, but UIDs up to 2 are in use: new names would get them first; fix: ` +
+		`the counter is 2`,
 }, {
 	name: "no counter", damage: func(t *table) { t.set("\x00", "id", "metrics", nil) },
-	check: `error: metrics: the counter is 0, but UIDs up to 2 are in use: new names would get them first; fix: the counter is 2`,
+	check: `error: metrics: the counter is 0, but UIDs up to 2 are in use: new names would get them first; fix: ` +
+		`the counter is 2`,
 }, {
 	name: "no number", damage: func(t *table) { t.set("\x00", "id", "metrics", []byte{1, 2}) },
-	check: `error: metrics: the counter is 0102 of 2 bytes, want 8 bytes: no name can be assigned; fix: the counter is 2`,
+	check: `error: metrics: the counter is 0102 of 2 bytes, want 8 bytes: no name can be assigned; fix: ` +
+		`the counter is 2`,
 }, {
 	name: "UIDs that were drawn", damage: func(t *table) {
 		t.set("z", "id", "metrics", []byte(u(0xA00000)))
 		t.set(u(0xA00000), "name", "metrics", []byte("z"))
 	},
-	check: `warning: metrics: the counter is 2, but UIDs up to 10485760 are in use: new names would get them first; they do not look counted (tsd.core.uid.random_metrics?), so the counter stays`,
-	then:  map[string]string{`"z" id:metrics`: `"\xa0\x00\x00"`, `"\xa0\x00\x00" name:metrics`: `"z"`},
-	left:  `warning: metrics: the counter is 2, but UIDs up to 10485760 are in use: new names would get them first; they do not look counted (tsd.core.uid.random_metrics?), so the counter stays`,
+	check: `warning: metrics: the counter is 2, but UIDs up to 10485760 are in use: ` +
+		`new names would get them first; they do not look counted (tsd.core.uid.random_metrics?), so the counter stays`,
+	then: map[string]string{`"z" id:metrics`: `"\xa0\x00\x00"`, `"\xa0\x00\x00" name:metrics`: `"z"`},
+	left: `warning: metrics: the counter is 2, but UIDs up to 10485760 are in use: ` +
+		`new names would get them first; they do not look counted (tsd.core.uid.random_metrics?), so the counter stays`,
 }, {
 	name: "UIDs that were drawn from the first on", damage: func(t *table) {
 		t.set("z", "id", "metrics", []byte(u(0xA00000)))
 		t.set(u(0xA00000), "name", "metrics", []byte("z"))
 		t.set("\x00", "id", "metrics", nil)
 	},
-	check: `warning: metrics: the counter is 0, but UIDs up to 10485760 are in use: new names would get them first; they do not look counted (tsd.core.uid.random_metrics?), so the counter stays`,
-	then:  map[string]string{`"z" id:metrics`: `"\xa0\x00\x00"`, `"\xa0\x00\x00" name:metrics`: `"z"`, `"\x00" id:metrics`: ""},
-	left:  `warning: metrics: the counter is 0, but UIDs up to 10485760 are in use: new names would get them first; they do not look counted (tsd.core.uid.random_metrics?), so the counter stays`,
+	check: `warning: metrics: the counter is 0, but UIDs up to 10485760 are in use: ` +
+		`new names would get them first; they do not look counted (tsd.core.uid.random_metrics?), so the counter stays`,
+	then: map[string]string{
+		`"z" id:metrics`:              `"\xa0\x00\x00"`,
+		`"\xa0\x00\x00" name:metrics`: `"z"`,
+		`"\x00" id:metrics`:           "",
+	},
+	left: `warning: metrics: the counter is 0, but UIDs up to 10485760 are in use: ` +
+		`new names would get them first; they do not look counted (tsd.core.uid.random_metrics?), so the counter stays`,
 }, {
 	name: "an unknown column", damage: func(t *table) { t.set("a", "id", "tagz", []byte("x")) },
 	check: `warning: row 61: unknown column id:"tagz" of 1 bytes`,
@@ -129,7 +167,11 @@ var findings = []struct {
 		t.set(u(1), "name", "metric_meta", []byte("no JSON"))
 		t.set(u(1), "name", encoding.TSMetaQualifier, []byte("{}"))
 	},
-	then: map[string]string{`"\x00" id:downpour_changes`: `"\x00\x00\x00\x00\x00\x00\x00\a"`, `"\x00\x00\x01" name:metric_meta`: `"no JSON"`, `"\x00\x00\x01" name:ts_meta`: `"{}"`},
+	then: map[string]string{
+		`"\x00" id:downpour_changes`:      `"\x00\x00\x00\x00\x00\x00\x00\a"`,
+		`"\x00\x00\x01" name:metric_meta`: `"no JSON"`,
+		`"\x00\x00\x01" name:ts_meta`:     `"{}"`,
+	},
 }}
 
 // Each kind of damage is reported and repaired, and the next check finds only what cannot be
@@ -188,18 +230,22 @@ func TestRun_usedUIDsStay(t *testing.T) {
 			row := schema.AppendRowKey(nil, encoding.UID(ids[0]), 1356998400, []byte(u(1)+u(2)+ids[1]+ids[2]))
 			if where != "" {
 				if where != "tsdb" {
-					if err := tab.CreateTable(t.Context(), store.TableSpec{Name: where, Families: []store.FamilySpec{{Name: "t"}}}); err != nil {
+					spec := store.TableSpec{Name: where, Families: []store.FamilySpec{{Name: "t"}}}
+					if err := tab.CreateTable(t.Context(), spec); err != nil {
 						t.Fatal(err)
 					}
 				}
-				if err := tab.Apply(t.Context(), where, []store.Mutation{{Row: row, Family: "t", Qualifier: []byte{0, 0}, Value: []byte{1}}}); err != nil {
+				if err := tab.Apply(t.Context(), where,
+					[]store.Mutation{{Row: row, Family: "t", Qualifier: []byte{0, 0}, Value: []byte{1}}}); err != nil {
 					t.Fatal(err)
 				}
 			}
 			before := tab.cells()
 			r := tab.check(fix)
-			if diff := cmp.Diff(before, tab.cells()); (diff == "") != (where != "") || r.Warnings != 1 || r.Repaired != map[bool]int64{true: 0, false: 1}[where != ""] {
-				t.Errorf("%s with a row in %q: got %+v %s, want a repair only without a row\n%s", kind, where, r, tab.text(), diff)
+			if diff := cmp.Diff(before, tab.cells()); (diff == "") != (where != "") || r.Warnings != 1 ||
+				r.Repaired != map[bool]int64{true: 0, false: 1}[where != ""] {
+				t.Errorf("%s with a row in %q: got %+v %s, want a repair only without a row\n%s",
+					kind, where, r, tab.text(), diff)
 			}
 		}
 	}
@@ -225,7 +271,11 @@ func TestRun_usedUIDsEndTheSearch(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		faults := faultstore.New(inner, faultstore.Rule{Op: faultstore.Scan, Table: "tsdb-rollup-1h", Err: errors.New("read for nothing")})
+		faults := faultstore.New(inner, faultstore.Rule{
+			Op:    faultstore.Scan,
+			Table: "tsdb-rollup-1h",
+			Err:   errors.New("read for nothing"),
+		})
 		tab.check(fix, func(c *uidcheck.Config) {
 			c.Store = faults
 			c.Progress = func(line string) {
@@ -234,7 +284,8 @@ func TestRun_usedUIDsEndTheSearch(t *testing.T) {
 				}
 			}
 		})
-		want := fmt.Sprintf(`warning: %s: UID 000009 leads to "a", which has UID 000001; it stays, because row %x and perhaps others have it`, kind, points[0].Row)
+		want := fmt.Sprintf(`warning: %s: UID 000009 leads to "a", which has UID 000001; `+
+			`it stays, because row %x and perhaps others have it`, kind, points[0].Row)
 		if got := tab.lines[0]; got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
@@ -248,11 +299,21 @@ func TestRun_usedUIDsWin(t *testing.T) {
 		tab.set(u(n+1), "name", "metrics", []byte("a"))
 	}
 	schema := encoding.DefaultSchema()
-	if err := tab.Apply(t.Context(), "tsdb", []store.Mutation{{Row: schema.AppendRowKey(nil, encoding.UID(u(2)), 0, []byte(u(1)+u(1))), Family: "t", Qualifier: []byte{0, 0}, Value: []byte{1}}}); err != nil {
+	err := tab.Apply(t.Context(), "tsdb", []store.Mutation{{
+		Row:       schema.AppendRowKey(nil, encoding.UID(u(2)), 0, []byte(u(1)+u(1))),
+		Family:    "t",
+		Qualifier: []byte{0, 0},
+		Value:     []byte{1},
+	}})
+	if err != nil {
 		t.Fatal(err)
 	}
 	tab.check(fix)
-	want := map[string]string{`"a" id:metrics`: `"\x00\x00\x02"`, `"\x00\x00\x02" name:metrics`: `"a"`, `"\x00" id:metrics`: `"\x00\x00\x00\x00\x00\x00\x00\x03"`}
+	want := map[string]string{
+		`"a" id:metrics`:              `"\x00\x00\x02"`,
+		`"\x00\x00\x02" name:metrics`: `"a"`,
+		`"\x00" id:metrics`:           `"\x00\x00\x00\x00\x00\x00\x00\x03"`,
+	}
 	if diff := cmp.Diff(want, tab.cells()); diff != "" {
 		t.Errorf("-want +got\n%s\n%s", diff, tab.text())
 	}

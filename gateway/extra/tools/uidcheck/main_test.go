@@ -31,7 +31,11 @@ type table struct {
 }
 
 func newTable(t *testing.T, s store.Store) *table {
-	return &table{T: t, Store: s, names: uid.New(uid.Config{Store: s, Table: "tsdb-uid", Schema: encoding.DefaultSchema()})}
+	return &table{
+		T:     t,
+		Store: s,
+		names: uid.New(uid.Config{Store: s, Table: "tsdb-uid", Schema: encoding.DefaultSchema()}),
+	}
 }
 
 // assign assigns UIDs to names of a kind; in a new table they count from 1.
@@ -83,15 +87,21 @@ func (t *table) check(change ...func(*uidcheck.Config)) *uidcheck.Report {
 
 func (t *table) run(change ...func(*uidcheck.Config)) (*uidcheck.Report, error) {
 	t.lines = nil
-	cfg := uidcheck.Config{Store: t.Store, Table: "tsdb-uid", Points: []string{"tsdb", "tsdb-rollup-1h"}, Schema: encoding.DefaultSchema(),
-		Say: func(line string) { t.lines = append(t.lines, line) }, Progress: func(string) {},
+	cfg := uidcheck.Config{
+		Store:    t.Store,
+		Table:    "tsdb-uid",
+		Points:   []string{"tsdb", "tsdb-rollup-1h"},
+		Schema:   encoding.DefaultSchema(),
+		Say:      func(line string) { t.lines = append(t.lines, line) },
+		Progress: func(string) {},
 		Withdraw: func(ctx context.Context, kind encoding.UIDKind, names ...string) (func(...encoding.UID), error) {
 			w, err := t.names.Withdraw(ctx, kind, names...)
 			if err != nil {
 				return nil, err
 			}
 			return w.End, nil
-		}}
+		},
+	}
 	for _, f := range change {
 		f(&cfg)
 	}

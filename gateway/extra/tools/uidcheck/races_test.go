@@ -95,9 +95,16 @@ func TestRun_namesChangeMeanwhile(t *testing.T) {
 			}
 			return
 		}
-		want := map[string]string{`"new" id:metrics`: fmt.Sprintf("%q", []byte(assigned)), fmt.Sprintf("%q name:metrics", []byte(assigned)): `"new"`,
-			`"renamed" id:metrics`: `"\x00\x00\x04"`, `"\x00\x00\x04" name:metrics`: `"renamed"`, `"d" id:metrics`: "",
-			`"a" id:metrics`: `"\x00\x00\x01"`, `"\x00\x00\x01" name:metrics`: `"a"`, `"c" id:metrics`: `"\x00\x00\x03"`}
+		want := map[string]string{
+			`"new" id:metrics`: fmt.Sprintf("%q", []byte(assigned)),
+			fmt.Sprintf("%q name:metrics", []byte(assigned)): `"new"`,
+			`"renamed" id:metrics`:                           `"\x00\x00\x04"`,
+			`"\x00\x00\x04" name:metrics`:                    `"renamed"`,
+			`"d" id:metrics`:                                 "",
+			`"a" id:metrics`:                                 `"\x00\x00\x01"`,
+			`"\x00\x00\x01" name:metrics`:                    `"a"`,
+			`"c" id:metrics`:                                 `"\x00\x00\x03"`,
+		}
 		got := tab.cells()
 		for cell, value := range want {
 			if got[cell] != value {
@@ -182,7 +189,8 @@ func TestRun_cellChangesLast(t *testing.T) {
 			want = tab.cells()
 		}
 		r := tab.check(fix, func(c *uidcheck.Config) { c.Store = s })
-		if diff := cmp.Diff(want, tab.cells()); diff != "" || r.Repaired > 0 || r.Moving != 1 || !strings.Contains(tab.text(), "not repaired: it has just been changed") {
+		if diff := cmp.Diff(want, tab.cells()); diff != "" || r.Repaired > 0 || r.Moving != 1 ||
+			!strings.Contains(tab.text(), "not repaired: it has just been changed") {
 			t.Errorf("%s: %+v %s\n-others' +after\n%s", name, r, tab.text(), diff)
 		}
 	}
@@ -202,7 +210,8 @@ func TestRun_counterRisesMeanwhile(t *testing.T) {
 			}
 		}}
 		tab.check(fix, func(c *uidcheck.Config) { c.Store = s })
-		if got := tab.value("\x00", "id", "metrics"); string(got) != string(encoding.AppendCounter(nil, 9)) || string(tab.value("d", "id", "metrics")) != u(4) {
+		got := tab.value("\x00", "id", "metrics")
+		if string(got) != string(encoding.AppendCounter(nil, 9)) || string(tab.value("d", "id", "metrics")) != u(4) {
 			t.Errorf("the counter is %x, want 9, and d with UID 4: %s", got, tab.text())
 		}
 	})
@@ -217,7 +226,8 @@ func TestRun_withdraws(t *testing.T) {
 	busy := 0
 	s := &between{Store: inner, before: func(_ int, call string) {
 		if call == "compare and put" {
-			if _, err := (uid.Staged{Dictionary: tab.names}).Resolve(t.Context(), encoding.UIDMetric, "a"); err != nil && strings.Contains(err.Error(), "deleted or renamed") {
+			_, err := (uid.Staged{Dictionary: tab.names}).Resolve(t.Context(), encoding.UIDMetric, "a")
+			if err != nil && strings.Contains(err.Error(), "deleted or renamed") {
 				busy++
 			}
 		}
@@ -226,6 +236,7 @@ func TestRun_withdraws(t *testing.T) {
 	id, err := tab.names.Resolve(t.Context(), encoding.UIDMetric, "a")
 	name, err2 := tab.names.Name(t.Context(), encoding.UIDMetric, encoding.UID(u(1)))
 	if busy != 1 || err != nil || err2 != nil || string(id) != u(1) || name != "a" {
-		t.Errorf("busy %d times, then UID %s, %v, name %s, %v; want busy once, then 000001 and a", busy, id, err, name, err2)
+		t.Errorf("busy %d times, then UID %s, %v, name %s, %v; want busy once, then 000001 and a",
+			busy, id, err, name, err2)
 	}
 }

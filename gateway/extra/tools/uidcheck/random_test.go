@@ -83,7 +83,10 @@ func damage(t *table, rng *rand.Rand) []string {
 	a, b, id := name(), name(), u(1+rng.IntN(40))
 	ownerOf := func(id string) string { return string(t.value(id, "name", q)) }
 	uidOf := func(name string) string { return string(t.value(name, "id", q)) }
-	touched := []string{q + " " + a, q + " " + b, q + " " + ownerOf(id), q + " " + ownerOf(uidOf(a)), q + " " + ownerOf(uidOf(b))}
+	touched := []string{
+		q + " " + a, q + " " + b, q + " " + ownerOf(id), q + " " + ownerOf(uidOf(a)),
+		q + " " + ownerOf(uidOf(b)),
+	}
 	switch rng.IntN(9) {
 	case 0:
 		t.set(id, "name", q, nil)
@@ -102,7 +105,8 @@ func damage(t *table, rng *rand.Rand) []string {
 			t.set(b, "id", q, []byte(uidOf(a)))
 		}
 	case 5:
-		t.set("\x00", "id", q, [][]byte{nil, {}, {1}, encoding.AppendCounter(nil, 3), encoding.AppendCounter(nil, -1)}[rng.IntN(5)])
+		t.set("\x00", "id", q,
+			[][]byte{nil, {}, {1}, encoding.AppendCounter(nil, 3), encoding.AppendCounter(nil, -1)}[rng.IntN(5)])
 		return nil
 	case 6:
 		t.set(id, "name", q, []byte([]string{"", "\x00", "none"}[rng.IntN(3)]))
@@ -174,7 +178,12 @@ func TestRun_muchIsWrong(t *testing.T) {
 	var lost []store.Mutation
 	for n := range 3000 {
 		tab.assign(encoding.UIDTagV, fmt.Sprintf("v%d", n))
-		lost = append(lost, store.Mutation{Kind: store.DeleteCell, Row: []byte(u(n + 1)), Family: "name", Qualifier: []byte("tagv")})
+		lost = append(lost, store.Mutation{
+			Kind:      store.DeleteCell,
+			Row:       []byte(u(n + 1)),
+			Family:    "name",
+			Qualifier: []byte("tagv"),
+		})
 	}
 	want := tab.cells()
 	if err := tab.Apply(t.Context(), "tsdb-uid", lost); err != nil {
@@ -189,7 +198,8 @@ func TestRun_muchIsWrong(t *testing.T) {
 			}
 		}
 	})
-	if diff := cmp.Diff(want, tab.cells()); diff != "" || r.Errors != 3000 || r.Repaired != 3000 || r.Names[encoding.UIDTagV] != 3000 || parts < 5 {
+	diff := cmp.Diff(want, tab.cells())
+	if diff != "" || r.Errors != 3000 || r.Repaired != 3000 || r.Names[encoding.UIDTagV] != 3000 || parts < 5 {
 		t.Errorf("%+v in %d parts: %.500s", r, parts, diff)
 	}
 	if _, err := tab.run(func(c *uidcheck.Config) { c.Bytes = 1 }); err != nil {

@@ -41,7 +41,8 @@ func TestAdd_work(t *testing.T) {
 
 	// The first heavy tree fits into its bound; what it leaves is too little for the other three.
 	for i, id := range ids {
-		if out := g.failed(NotMatched, id)[upper(s)]; (i > 0) != strings.Contains(out, "rules whose expressions take too long") {
+		out := g.failed(NotMatched, id)[upper(s)]
+		if (i > 0) != strings.Contains(out, "rules whose expressions take too long") {
 			t.Errorf("heavy tree %d: got %.200q, want that all but tree 0 take too long", i, out)
 		}
 	}
@@ -84,7 +85,8 @@ func TestAdd_ends(t *testing.T) {
 	}
 	known := newKnownBranches()
 	known.add([][]byte{tree.Key(other)})
-	if n, err := f.addTo(ctx, trees, known, []byte(g.series("m", "host=h"))); !errors.Is(err, context.Canceled) || n.Added != 1 {
+	if n, err := f.addTo(ctx, trees, known, []byte(g.series("m", "host=h"))); !errors.Is(err, context.Canceled) ||
+		n.Added != 1 {
 		t.Errorf("got %+v, %v, want one added and the end of the context", n, err)
 	}
 }
@@ -93,10 +95,16 @@ func TestAdd_ends(t *testing.T) {
 // series are added. A treesync reports it as an error.
 func TestAdd_damagedCustom(t *testing.T) {
 	g := onPebble(t)
-	id := g.plantTree(tree.Rule{Type: tree.MetricCustom, Field: "x", CustomField: "team", DisplayFormat: "{value}"}, byHost, byDC).ID
+	id := g.plantTree(tree.Rule{Type: tree.MetricCustom, Field: "x", CustomField: "team", DisplayFormat: "{value}"},
+		byHost, byDC).ID
 	bad, good := g.series("bad", "host=h", "dc=d"), g.series("good", "host=h", "dc=d")
 	for _, text := range []string{"{", `{"custom":7}`} {
-		m := store.Mutation{Row: []byte(bad[:3]), Family: encoding.FamilyName, Qualifier: encoding.UIDMetric.MetaQualifier(), Value: []byte(text)}
+		m := store.Mutation{
+			Row:       []byte(bad[:3]),
+			Family:    encoding.FamilyName,
+			Qualifier: encoding.UIDMetric.MetaQualifier(),
+			Value:     []byte(text),
+		}
 		if err := g.st.Apply(t.Context(), names.UID, []store.Mutation{m}); err != nil {
 			t.Fatal(err)
 		}

@@ -31,7 +31,8 @@ func TestDelete(t *testing.T) {
 			t.Fatal(err)
 		}
 		var missing *NotFoundError
-		if _, err := g.Branch(t.Context(), tree.Key(id)); !errors.As(err, &missing) || len(g.failed(Collisions, id))+len(g.failed(NotMatched, id)) > 0 {
+		if _, err := g.Branch(t.Context(), tree.Key(id)); !errors.As(err, &missing) ||
+			len(g.failed(Collisions, id))+len(g.failed(NotMatched, id)) > 0 {
 			t.Errorf("branches or failures are left: got %v, want a *NotFoundError and no failures", err)
 		}
 		if left, err := g.Tree(t.Context(), id); err != nil || len(left.Rules) != 2 {
@@ -101,7 +102,8 @@ func TestTrees_strayKeys(t *testing.T) {
 			stray = append(stray, mutation(store.Put, []byte(key), []byte("x"), nil))
 		}
 		far := tree.Tree{ID: 300, Name: "far"}
-		stray = append(stray, mutation(store.Put, tree.Key(far.ID), []byte(tree.DefinitionQualifier), far.AppendDefinition(nil)))
+		stray = append(stray,
+			mutation(store.Put, tree.Key(far.ID), []byte(tree.DefinitionQualifier), far.AppendDefinition(nil)))
 		if err := g.apply(t.Context(), stray); err != nil {
 			t.Fatal(err)
 		}
@@ -186,7 +188,9 @@ func deleteWhileAdding(t *testing.T, bySync bool) {
 func TestDelete_cutShort(t *testing.T) {
 	g := onPebble(t)
 	id := g.plantTree(byMetric, byHost).ID
-	f := g.beside(faultstore.New(g.st, faultstore.Rule{Op: faultstore.Apply, Nth: 1, Err: store.ErrUnavailable, After: true}))
+	f := g.beside(
+		faultstore.New(g.st, faultstore.Rule{Op: faultstore.Apply, Nth: 1, Err: store.ErrUnavailable, After: true}),
+	)
 	g.add(f, g.series("m", "host=h"))
 	before, err := f.enabled(t.Context())
 	if err != nil {

@@ -66,8 +66,16 @@ func grow(t *testing.T, st store.Store) *grove {
 // beside returns a forest as another process would have it over the same tables; st may wrap
 // the store.
 func (g *grove) beside(st store.Store) *Forest {
-	return New(Config{Store: st, TreeTable: names.Tree, UIDTable: names.UID, MetaTable: names.Meta, Schema: encoding.DefaultSchema(),
-		Names: g.names, Now: func() time.Time { return g.now }, Log: slog.New(slog.DiscardHandler)})
+	return New(Config{
+		Store:     st,
+		TreeTable: names.Tree,
+		UIDTable:  names.UID,
+		MetaTable: names.Meta,
+		Schema:    encoding.DefaultSchema(),
+		Names:     g.names,
+		Now:       func() time.Time { return g.now },
+		Log:       slog.New(slog.DiscardHandler),
+	})
 }
 
 // series assigns UIDs to the names of a series, stores its TSMeta and returns its TSUID.
@@ -85,7 +93,8 @@ func (g *grove) series(metric string, tags ...string) string {
 		k, v, _ := strings.Cut(tag, "=")
 		tsuid = append(append(tsuid, assign(encoding.UIDTagK, k)...), assign(encoding.UIDTagV, v)...)
 	}
-	if _, err := g.meta.CreateTSMeta(g.Context(), tsuid, meta.TSChange{}); err != nil && !errors.Is(err, meta.ErrConflict) {
+	if _, err := g.meta.CreateTSMeta(g.Context(), tsuid, meta.TSChange{}); err != nil &&
+		!errors.Is(err, meta.ErrConflict) {
 		g.Fatal(err)
 	}
 	return string(tsuid)
@@ -188,7 +197,10 @@ func TestAdd(t *testing.T) {
 			g.add(g.Forest, a, b)
 			g.add(g.Forest, again, lone)
 		}
-		want := []string{"ROOT", "ROOT/sys", "ROOT/sys/cpu", "ROOT/sys/cpu: h1 = sys.cpumap[dc:a host:h1]", "ROOT/sys/net", "ROOT/sys/net: h1 = sys.netmap[host:h1]"}
+		want := []string{
+			"ROOT", "ROOT/sys", "ROOT/sys/cpu", "ROOT/sys/cpu: h1 = sys.cpumap[dc:a host:h1]", "ROOT/sys/net",
+			"ROOT/sys/net: h1 = sys.netmap[host:h1]",
+		}
 		if diff := cmp.Diff(want, g.shown(id)); diff != "" {
 			t.Error(diff)
 		}
@@ -216,7 +228,10 @@ func TestAdd_custom(t *testing.T) {
 	g := onPebble(t)
 	id := g.plantTree(tree.Rule{Type: tree.MetricCustom, Field: "x", CustomField: "team"}, byHost).ID
 	s := g.series("m", "host=h")
-	if _, err := g.meta.ChangeUIDMeta(t.Context(), meta.UIDChange{Kind: encoding.UIDMetric, UID: encoding.UID(s[:3]), Custom: map[string]string{"team": "net"}}, false); err != nil {
+	_, err := g.meta.ChangeUIDMeta(t.Context(),
+		meta.UIDChange{Kind: encoding.UIDMetric, UID: encoding.UID(s[:3]), Custom: map[string]string{"team": "net"}},
+		false)
+	if err != nil {
 		t.Fatal(err)
 	}
 	g.add(g.Forest, s)
@@ -251,7 +266,8 @@ func TestForest_concurrent(t *testing.T) {
 		id := g.plantTree(byDC, byMetric).ID
 		var all []string
 		for i := range 40 {
-			all = append(all, g.series(fmt.Sprintf("a.m%d", i%20), fmt.Sprintf("dc=d%d", i%3), fmt.Sprintf("host=h%d", i)))
+			all = append(all,
+				g.series(fmt.Sprintf("a.m%d", i%20), fmt.Sprintf("dc=d%d", i%3), fmt.Sprintf("host=h%d", i)))
 		}
 		var wg sync.WaitGroup
 		ids := make([]int, 6)
@@ -269,10 +285,12 @@ func TestForest_concurrent(t *testing.T) {
 				ids[i] = made.ID
 				// All of them change the same rule and the same definition.
 				for n := range 3 {
-					if _, err := f.PutRule(t.Context(), tree.Rule{TreeID: id, Level: 5, Type: tree.TagK, Field: "no", Notes: fmt.Sprint(i, n)}, false); err != nil {
+					r := tree.Rule{TreeID: id, Level: 5, Type: tree.TagK, Field: "no", Notes: fmt.Sprint(i, n)}
+					if _, err := f.PutRule(t.Context(), r, false); err != nil {
 						t.Error(err)
 					}
-					if _, err := f.Change(t.Context(), tree.Change{ID: id, Notes: fmt.Sprint(i, n)}, false); err != nil {
+					change := tree.Change{ID: id, Notes: fmt.Sprint(i, n)}
+					if _, err := f.Change(t.Context(), change, false); err != nil {
 						t.Error(err)
 					}
 				}
@@ -291,7 +309,8 @@ func TestForest_concurrent(t *testing.T) {
 			}
 		}
 		if leaves+len(collisions) != len(all) {
-			t.Errorf("%d leaves and %d collisions, want as many as there are series, %d", leaves, len(collisions), len(all))
+			t.Errorf("%d leaves and %d collisions, want as many as there are series, %d",
+				leaves, len(collisions), len(all))
 		}
 	})
 }
@@ -325,12 +344,20 @@ func TestForest_compareAndSet(t *testing.T) {
 			}})
 		}
 
-		f := between(func(f *Forest) error { _, err := f.Change(ctx, tree.Change{ID: id, Notes: "n"}, false); return err })
-		if now, err := f.Change(ctx, tree.Change{ID: id, Description: "d"}, false); err != nil || now.Notes != "n" || now.Description != "d" {
+		f := between(func(f *Forest) error {
+			_, err := f.Change(ctx, tree.Change{ID: id, Notes: "n"}, false)
+			return err
+		})
+		if now, err := f.Change(ctx, tree.Change{ID: id, Description: "d"}, false); err != nil || now.Notes != "n" ||
+			now.Description != "d" {
 			t.Errorf("the tree is %+v, %v, want both changes", now, err)
 		}
-		f = between(func(f *Forest) error { _, err := f.PutRule(ctx, tree.Rule{TreeID: id, Notes: "n"}, false); return err })
-		if now, err := f.PutRule(ctx, tree.Rule{TreeID: id, Description: "d"}, false); err != nil || now.Notes != "n" || now.Description != "d" {
+		f = between(func(f *Forest) error {
+			_, err := f.PutRule(ctx, tree.Rule{TreeID: id, Notes: "n"}, false)
+			return err
+		})
+		if now, err := f.PutRule(ctx, tree.Rule{TreeID: id, Description: "d"}, false); err != nil || now.Notes != "n" ||
+			now.Description != "d" {
 			t.Errorf("the rule is %+v, %v, want both changes", now, err)
 		}
 		f = between(func(f *Forest) error { _, err := f.Create(ctx, tree.Change{Name: "first"}); return err })
@@ -421,7 +448,8 @@ func TestAdd_foreignRule(t *testing.T) {
 	g := onPebble(t)
 	bad, good := g.plantTree(byMetric, byHost).ID, g.plantTree(byHost, byMetric).ID
 	foreign := tree.Rule{Type: tree.Metric, Regex: "(?=a)", TreeID: bad, Level: 7}
-	if err := g.apply(t.Context(), []store.Mutation{mutation(store.Put, tree.Key(bad), tree.RuleQualifier(7, 0), foreign.AppendStored(nil))}); err != nil {
+	put := mutation(store.Put, tree.Key(bad), tree.RuleQualifier(7, 0), foreign.AppendStored(nil))
+	if err := g.apply(t.Context(), []store.Mutation{put}); err != nil {
 		t.Fatal(err)
 	}
 	g.add(g.Forest, g.series("m", "host=h"))
@@ -431,7 +459,8 @@ func TestAdd_foreignRule(t *testing.T) {
 	if shown, err := g.Tree(t.Context(), bad); err != nil || shown.Rule(7, 0) == nil {
 		t.Errorf("got %v, %v, want the tree with the foreign rule", shown, err)
 	}
-	if _, err := g.PutRule(t.Context(), tree.Rule{Type: tree.TagK, Field: "dc", TreeID: bad, Level: 8}, false); err != nil {
+	if _, err := g.PutRule(t.Context(),
+		tree.Rule{Type: tree.TagK, Field: "dc", TreeID: bad, Level: 8}, false); err != nil {
 		t.Errorf("another rule is put: got %v, want no error", err)
 	}
 	if err := g.DeleteRule(t.Context(), foreign); err != nil {
@@ -469,7 +498,8 @@ func TestRules(t *testing.T) {
 	if err := g.ReplaceRules(t.Context(), []tree.Rule{one, {Type: tree.TagK, TreeID: id}}); err == nil {
 		t.Error("a bad rule is stored")
 	}
-	if err := g.PutRules(t.Context(), []tree.Rule{{Type: tree.Metric, TreeID: id, Notes: "n"}, {Level: 1, Type: tree.TagK, TreeID: id}}); err == nil {
+	if err := g.PutRules(t.Context(),
+		[]tree.Rule{{Type: tree.Metric, TreeID: id, Notes: "n"}, {Level: 1, Type: tree.TagK, TreeID: id}}); err == nil {
 		t.Error("a bad rule is stored")
 	}
 	if now, err := g.Tree(t.Context(), id); err != nil || len(now.Rules) != tree.MaxRules || now.Rules[0].Notes != "" {
@@ -477,7 +507,8 @@ func TestRules(t *testing.T) {
 	}
 
 	last := tree.Rule{Type: tree.Metric, TreeID: id, Level: 3, Notes: "last"}
-	if err := g.ReplaceRules(t.Context(), []tree.Rule{{Type: tree.TagK, Field: "f", TreeID: id, Level: 3}, last}); err != nil {
+	if err := g.ReplaceRules(t.Context(),
+		[]tree.Rule{{Type: tree.TagK, Field: "f", TreeID: id, Level: 3}, last}); err != nil {
 		t.Fatal(err)
 	}
 	if now, err := g.Tree(t.Context(), id); err != nil || len(now.Rules) != 1 || now.Rules[0] != last {
@@ -499,9 +530,11 @@ func TestBranch_bounds(t *testing.T) {
 	value := tree.AppendLeaf(nil, strings.Repeat("n", 1<<19), "000001000001000001")
 	var mutations []store.Mutation
 	for i := range 40 {
-		mutations = append(mutations, mutation(store.Put, tree.Key(id), append([]byte(tree.LeafPrefix), 0, 0, 0, byte(i)), value))
+		mutations = append(mutations,
+			mutation(store.Put, tree.Key(id), append([]byte(tree.LeafPrefix), 0, 0, 0, byte(i)), value))
 	}
-	mutations = append(mutations, mutation(store.Put, tree.Key(id), []byte(tree.BranchQualifier), tree.AppendBranch(nil, []string{tree.Root})))
+	mutations = append(mutations,
+		mutation(store.Put, tree.Key(id), []byte(tree.BranchQualifier), tree.AppendBranch(nil, []string{tree.Root})))
 	if err := g.apply(t.Context(), mutations); err != nil {
 		t.Fatal(err)
 	}

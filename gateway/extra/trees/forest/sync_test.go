@@ -30,21 +30,36 @@ func TestSync(t *testing.T) {
 		if _, err := g.Change(t.Context(), tree.Change{ID: off, Enabled: &no}, false); err != nil {
 			t.Fatal(err)
 		}
-		key := store.CellKey{Row: []byte{0, 0, 9, 0, 0, 1, 0, 0, 1}, Family: encoding.FamilyName, Qualifier: []byte(encoding.TSMetaQualifier)}
+		key := store.CellKey{
+			Row:       []byte{0, 0, 9, 0, 0, 1, 0, 0, 1},
+			Family:    encoding.FamilyName,
+			Qualifier: []byte(encoding.TSMetaQualifier),
+		}
 		if _, err := g.st.CompareAndPut(t.Context(), names.Meta, key, nil, []byte("{}")); err != nil {
 			t.Fatal(err)
 		}
 		done, err := g.Sync(t.Context())
-		if want := (Synced{Counts: Counts{Added: 2, Collisions: 1, NotMatched: 1}, Trees: 1, Series: 5, Skipped: 1}); err != nil || done != want {
+		if want := (Synced{
+			Counts:  Counts{Added: 2, Collisions: 1, NotMatched: 1},
+			Trees:   1,
+			Series:  5,
+			Skipped: 1,
+		}); err != nil || done != want {
 			t.Errorf("got %+v, %v, want %+v", done, err, want)
 		}
 		before := g.cells()
 		done, err = g.Sync(t.Context())
-		if want := (Synced{Counts: Counts{There: 2, Collisions: 1, NotMatched: 1}, Trees: 1, Series: 5, Skipped: 1}); err != nil || done != want {
+		if want := (Synced{
+			Counts:  Counts{There: 2, Collisions: 1, NotMatched: 1},
+			Trees:   1,
+			Series:  5,
+			Skipped: 1,
+		}); err != nil || done != want {
 			t.Errorf("again: got %+v, %v, want %+v", done, err, want)
 		}
 		if diff := cmp.Diff(before, g.cells()); diff != "" || len(g.shown(id)) != 5 {
-			t.Errorf("the second treesync has changed cells: %s\nthe tree has %q, want 5 branches and leaves", diff, g.shown(id))
+			t.Errorf("the second treesync has changed cells: %s\nthe tree has %q, want 5 branches and leaves",
+				diff, g.shown(id))
 		}
 	})
 }
@@ -97,7 +112,10 @@ func TestSync_treeChanges(t *testing.T) {
 		"other rules": {func(ctx context.Context, f *Forest, id int) error {
 			_, err := f.PutRule(ctx, tree.Rule{TreeID: id, Type: tree.Metric, DisplayFormat: "all"}, true)
 			return err
-		}, 1, []string{"ROOT", "ROOT/all", "ROOT/all: h2 = mmap[host:h2]", "ROOT/all: h3 = mmap[host:h3]", "ROOT/m", "ROOT/m: h1 = mmap[host:h1]"}},
+		}, 1, []string{
+			"ROOT", "ROOT/all", "ROOT/all: h2 = mmap[host:h2]", "ROOT/all: h3 = mmap[host:h3]", "ROOT/m",
+			"ROOT/m: h1 = mmap[host:h1]",
+		}},
 		"purged": {func(ctx context.Context, f *Forest, id int) error { return f.Delete(ctx, id, false) }, 1,
 			[]string{"ROOT", "ROOT/m", "ROOT/m: h2 = mmap[host:h2]", "ROOT/m: h3 = mmap[host:h3]"}},
 	} {

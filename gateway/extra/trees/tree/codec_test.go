@@ -36,7 +36,9 @@ func TestStored_recorded(t *testing.T) {
 		case "tree_rule":
 			var rule Rule
 			rule, err = ParseRule(value)
-			wantKey, wantQualifier, again = Key(rule.TreeID), RuleQualifier(rule.Level, rule.Order), rule.AppendStored(nil)
+			wantKey = Key(rule.TreeID)
+			wantQualifier = RuleQualifier(rule.Level, rule.Order)
+			again = rule.AppendStored(nil)
 			if err := rule.Validate(); err != nil || !IsRule(qualifier) {
 				t.Errorf("the rule %s: got %v, want it valid and its qualifier that of a rule", value, err)
 			}
@@ -58,7 +60,8 @@ func TestStored_recorded(t *testing.T) {
 			wantKey, wantQualifier, again = key, LeafQualifier(l.DisplayName), AppendLeaf(nil, l.DisplayName, l.TSUID)
 			counts[kind]++
 		}
-		if err != nil || !bytes.Equal(key, wantKey) || !bytes.Equal(qualifier, wantQualifier) || !bytes.Equal(value, again) {
+		if err != nil || !bytes.Equal(key, wantKey) || !bytes.Equal(qualifier, wantQualifier) ||
+			!bytes.Equal(value, again) {
 			t.Errorf("%s %s: %v, or the cell changes:\nread    %s\nwritten %s", c.Row, qualifier, err, value, again)
 		}
 		if id, err := ParseBranchID(BranchID(key)); err != nil || !bytes.Equal(id, key) || !IsBranchKey(key) {
@@ -83,11 +86,13 @@ func unhex(t *testing.T, text string) []byte {
 // nothing else. The hash of a leaf's name is made of UTF-16 units.
 func TestStored_escapes(t *testing.T) {
 	r := Rule{Type: Metric, Regex: "\\.\"\n\x01<é\U0001F600", TreeID: 7, RegexGroupIdx: 2, Level: 1, Order: 3}
-	want := `{"type":"METRIC","field":"","regex":"\\.\"\n\u0001<é😀","separator":"","description":"","notes":"","level":1,"order":3,"treeId":7,"customField":"","regexGroupIdx":2,"displayFormat":""}`
+	want := `{"type":"METRIC","field":"","regex":"\\.\"\n\u0001<é😀","separator":"","description":"","notes":"",` +
+		`"level":1,"order":3,"treeId":7,"customField":"","regexGroupIdx":2,"displayFormat":""}`
 	if got := string(r.AppendStored(nil)); got != want {
 		t.Errorf("got %s\nwant %s", got, want)
 	}
-	if got := LeafQualifier("\U0001F600"); hex.EncodeToString(got) != hex.EncodeToString([]byte("leaf:\x00\x1b\x0d\x63")) {
+	got := LeafQualifier("\U0001F600")
+	if hex.EncodeToString(got) != hex.EncodeToString([]byte("leaf:\x00\x1b\x0d\x63")) {
 		t.Errorf("the hash of two UTF-16 units is %x, want 001b0d63", got[5:])
 	}
 }
@@ -161,11 +166,13 @@ func TestRule_Validate(t *testing.T) {
 	}
 
 	stored := Rule{Type: Metric, Separator: `\.`, TreeID: 1}
-	if got := stored.Merge(Rule{Notes: "n", TreeID: 1}, false); got != (Rule{Type: Metric, Separator: `\.`, Notes: "n", TreeID: 1}) {
-		t.Errorf("merged: %+v", got)
+	merged := stored.Merge(Rule{Notes: "n", TreeID: 1}, false)
+	if merged != (Rule{Type: Metric, Separator: `\.`, Notes: "n", TreeID: 1}) {
+		t.Errorf("merged: %+v", merged)
 	}
-	if got := stored.Merge(Rule{Type: TagK, Field: "h", TreeID: 1}, true); got != (Rule{Type: TagK, Field: "h", TreeID: 1}) {
-		t.Errorf("replaced: %+v", got)
+	replaced := stored.Merge(Rule{Type: TagK, Field: "h", TreeID: 1}, true)
+	if replaced != (Rule{Type: TagK, Field: "h", TreeID: 1}) {
+		t.Errorf("replaced: %+v", replaced)
 	}
 	for text, want := range map[string]Type{"metric": Metric, "TagV_Custom": TagVCustom} {
 		if got, err := ParseType(text); err != nil || got != want {
@@ -183,13 +190,15 @@ func TestCompile_bounds(t *testing.T) {
 	for i := range rules {
 		rules[i] = Rule{Type: Metric, Order: i, Regex: "([a-z]{600})"}
 	}
-	if _, err := Compile(Tree{ID: 1, Rules: rules}); err == nil || !strings.Contains(err.Error(), "more than 10000 steps") {
+	if _, err := Compile(Tree{ID: 1, Rules: rules}); err == nil ||
+		!strings.Contains(err.Error(), "more than 10000 steps") {
 		t.Errorf("got %v, want that there are too many steps", err)
 	}
 	// The rules are counted before any is compiled: the bad expression is not the error.
 	many := make([]Rule, 300)
 	many[0] = Rule{Type: Metric, Regex: "(("}
-	if _, err := Compile(Tree{ID: 1, Rules: many}); err == nil || !strings.Contains(err.Error(), "300 rules, want at most 256") {
+	if _, err := Compile(Tree{ID: 1, Rules: many}); err == nil ||
+		!strings.Contains(err.Error(), "300 rules, want at most 256") {
 		t.Errorf("got %v, want that there are too many rules", err)
 	}
 }

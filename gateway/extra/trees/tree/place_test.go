@@ -99,16 +99,23 @@ func TestPlace(t *testing.T) {
 
 	// The name is a custom field of the metric, of a tag key, or of the tag value that the rule
 	// names.
-	own := Rule{Type: MetricCustom, Field: "any", CustomField: "owner", DisplayFormat: "{tag_name}:{value}:{ovalue}:{tsuid}"}
+	own := Rule{
+		Type:          MetricCustom,
+		Field:         "any",
+		CustomField:   "owner",
+		DisplayFormat: "{tag_name}:{value}:{ovalue}:{tsuid}",
+	}
 	f("owner:um's:um's:000001000001000001 h", series("um", "host=h"), own, host)
 	f("(h) ![1:0:0:METRIC_CUSTOM]", series("m", "host=h"), own, host)
 	f("uk's h", series("m", "uk=v,host=h"), Rule{Type: TagKCustom, Field: "uk", CustomField: "owner"}, host)
 	f("uv's h", series("m", "k=uv,host=h"), Rule{Type: TagVCustom, Field: "uv", CustomField: "owner"}, host)
-	f("(h) ![1:0:0:TAGV_CUSTOM]", series("m", "k=uv,host=h"), Rule{Type: TagVCustom, Field: "ux", CustomField: "owner"}, host)
+	f("(h) ![1:0:0:TAGV_CUSTOM]", series("m", "k=uv,host=h"),
+		Rule{Type: TagVCustom, Field: "ux", CustomField: "owner"}, host)
 
 	// If the first part at a separator is empty, the next rule of the level yields the name, and
 	// the parts that follow make the branches below it.
-	f("x/b h", series(".b", "host=h"), metric, Rule{Type: Metric, Order: 1, Regex: "()x|(.)", RegexGroupIdx: 0}, Rule{Type: TagK, Field: "host", Order: 2, DisplayFormat: "x"}, host)
+	f("x/b h", series(".b", "host=h"), metric, Rule{Type: Metric, Order: 1, Regex: "()x|(.)", RegexGroupIdx: 0},
+		Rule{Type: TagK, Field: "host", Order: 2, DisplayFormat: "x"}, host)
 }
 
 // A separator splits a value into the parts that String.split of Java 17 returns.
@@ -136,13 +143,15 @@ func TestPlace_split(t *testing.T) {
 
 // A strict tree keeps a series only if every level yields a name.
 func TestPlacement_Stored(t *testing.T) {
-	c := compiled(t, true, Rule{Type: Metric}, Rule{Type: TagK, Field: "host", Level: 1}, Rule{Type: TagK, Field: "dc", Level: 2})
+	c := compiled(t, true, Rule{Type: Metric},
+		Rule{Type: TagK, Field: "host", Level: 1}, Rule{Type: TagK, Field: "dc", Level: 2})
 	for tags, want := range map[string]bool{"host=h,dc=d": true, "host=h": false, "dc=d": false} {
 		p := c.Place(series("m", tags), MaxWork, true)
 		if p.Stored(c.StrictMatch) != want {
 			t.Errorf("%s: stored %t, want %t", tags, !want, want)
 		}
-		told := strings.HasPrefix(p.Messages[len(p.Messages)-1], "TSUID failed to match one or more rule levels, will not add: ")
+		told := strings.HasPrefix(p.Messages[len(p.Messages)-1],
+			"TSUID failed to match one or more rule levels, will not add: ")
 		if told == want {
 			t.Errorf("%s: %q", tags, p.Messages)
 		}
@@ -166,7 +175,8 @@ func TestPlace_bounds(t *testing.T) {
 	f("more than 64 branches", series(strings.Repeat("a.b.", 40), "host=h"), split)
 	f("more than 128 parts", series(strings.Repeat("a.", 200), "host=h"), split)
 	f("a value of more than 2048 bytes", series(strings.Repeat("a", 3000), "host=h"), split)
-	f("names of more than 8192 bytes", series(strings.Repeat("a", 1000), "host=h"), Rule{Type: Metric, DisplayFormat: strings.Repeat("{value}", 100)})
+	f("names of more than 8192 bytes",
+		series(strings.Repeat("a", 1000), "host=h"), Rule{Type: Metric, DisplayFormat: strings.Repeat("{value}", 100)})
 	f("names of more than 8192 bytes", series(strings.Repeat("a", 9000), "host=h"), Rule{Type: Metric})
 
 	// Expressions of many steps are applied again for each part of a long value.
@@ -174,7 +184,8 @@ func TestPlace_bounds(t *testing.T) {
 	for i := range 60 {
 		slow = append(slow, Rule{Type: Metric, Order: i, Regex: "([b-z]{100})"})
 	}
-	f("expressions take too long", series(strings.Repeat("aaaaaaaaaaaaaaaaaaaa.", 60), "host=h"), append(slow, Rule{Type: Metric, Order: 99, Separator: `\.`})...)
+	f("expressions take too long", series(strings.Repeat("aaaaaaaaaaaaaaaaaaaa.", 60), "host=h"),
+		append(slow, Rule{Type: Metric, Order: 99, Separator: `\.`})...)
 }
 
 // The memory of a series is bounded while rules are applied, also for names that do not end up
@@ -199,8 +210,10 @@ func TestPlace_memory(t *testing.T) {
 			t.Errorf("names and rules take %d bytes, want at most %d", kept, most)
 		}
 		p := c.Place(s, MaxWork, false)
-		if want := "names of more than 65536 bytes in all its levels"; p.Refused != want || len(p.Missing()) > MaxNames+len(p.Refused) {
-			t.Errorf("got %q and %d bytes of rules not matched, want that the names are too long", p.Refused, len(p.NotMatched))
+		want := "names of more than 65536 bytes in all its levels"
+		if p.Refused != want || len(p.Missing()) > MaxNames+len(p.Refused) {
+			t.Errorf("got %q and %d bytes of rules not matched, want that the names are too long",
+				p.Refused, len(p.NotMatched))
 		}
 	}
 	f(value, Rule{Type: Metric, Separator: `\.`, DisplayFormat: strings.Repeat("{ovalue}", 32)})
@@ -263,7 +276,8 @@ func (r *recursion) process(parent *node, depth int) (complete bool) {
 			shown = "ID: [0001] " + shown
 		}
 		r.leaves[parent] = r.current.name
-		say("Depth [%d] Adding leaf [name: %s tsuid: 000001000001000001] to parent branch [%s]", depth, r.current.name, shown)
+		say("Depth [%d] Adding leaf [name: %s tsuid: 000001000001000001] to parent branch [%s]",
+			depth, r.current.name, shown)
 		r.current = previous
 	case (previous == nil || previous.name == "") && r.current.name != "":
 		if depth > 2 {
@@ -320,7 +334,14 @@ func FuzzPlace(f *testing.F) {
 	f.Add("..a..", "u", "uv", "([a-z])(b)?", "", "{ovalue}{tag_name}{tsuid}", 1)
 	f.Add("ROOT.ROOT", "k", "v", "", "O+", "", 0)
 	f.Fuzz(func(t *testing.T, metric, key, value, regex, separator, format string, group int) {
-		a := Rule{Type: Metric, Regex: regex, Separator: separator, DisplayFormat: format, RegexGroupIdx: group, TreeID: 1}
+		a := Rule{
+			Type:          Metric,
+			Regex:         regex,
+			Separator:     separator,
+			DisplayFormat: format,
+			RegexGroupIdx: group,
+			TreeID:        1,
+		}
 		b := Rule{Type: TagK, Field: "k" + key, Separator: separator, Level: 1, TreeID: 1}
 		if a.Validate() != nil || b.Validate() != nil {
 			return

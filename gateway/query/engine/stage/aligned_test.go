@@ -80,7 +80,10 @@ func drawAligned(t *rapid.T, sound bool) (a alignedTable) {
 		s.SaltWidth, s.SaltBuckets = 1, 3
 	}
 	hours := rapid.Int64Range(1, 6).Draw(t, "hours")
-	a.store = &operatortest.Store{BlockRows: rapid.IntRange(0, 3).Draw(t, "block"), Sealed: rapid.Bool().Draw(t, "sealed")}
+	a.store = &operatortest.Store{
+		BlockRows: rapid.IntRange(0, 3).Draw(t, "block"),
+		Sealed:    rapid.Bool().Draw(t, "sealed"),
+	}
 
 	times := drawTimes(t, hours)
 	types := rapid.SampledFrom([]string{"ints", "floats", "ints", "floats", "ints", "floats", "mixed", "by series",
@@ -137,12 +140,7 @@ func drawAligned(t *rapid.T, sound bool) (a alignedTable) {
 		a.plan.GroupBy = []encoding.UID{operatortest.UID(2)}
 	}
 	if rapid.Bool().Draw(t, "rate") {
-		a.plan.Rate = &scanplan.Rate{
-			Counter:    rapid.Bool().Draw(t, "counter"),
-			CounterMax: rapid.SampledFrom([]int64{math.MaxInt64, 255}).Draw(t, "max"),
-			ResetValue: rapid.SampledFrom([]int64{0, 3}).Draw(t, "reset value"),
-		}
-		a.plan.Rate.DropResets = (!sound || !a.plan.Rate.Counter) && rapid.Bool().Draw(t, "drop")
+		a.plan.Rate = drawRate(t, sound)
 	}
 	if !sound {
 		a.plan.FixDuplicates = rapid.Bool().Draw(t, "fix duplicates")
@@ -152,6 +150,16 @@ func drawAligned(t *rapid.T, sound bool) (a alignedTable) {
 		}
 	}
 	return a
+}
+
+func drawRate(t *rapid.T, sound bool) *scanplan.Rate {
+	r := &scanplan.Rate{
+		Counter:    rapid.Bool().Draw(t, "counter"),
+		CounterMax: rapid.SampledFrom([]int64{math.MaxInt64, 255}).Draw(t, "max"),
+		ResetValue: rapid.SampledFrom([]int64{0, 3}).Draw(t, "reset value"),
+	}
+	r.DropResets = (!sound || !r.Counter) && rapid.Bool().Draw(t, "drop")
+	return r
 }
 
 // drawTimes draws the times of all series, some in each of most hours.

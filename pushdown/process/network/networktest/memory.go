@@ -153,8 +153,8 @@ func NewHost(on network.Network) *Host {
 	return h
 }
 
-// Stall lets nothing in or out of the host until Resume is called or the host is cut off, and ends no connection: others see a
-// machine that hangs.
+// Stall lets nothing in or out of the host until Resume is called or the host is cut off, and ends
+// no connection: others see a machine that hangs.
 func (h *Host) Stall() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -125,7 +125,9 @@ func (c *Cluster) metaRows() []*row {
 			}
 			cells := r.meta.cells(append([]byte("PBUF"), pb.MustMarshal(info)...))
 			if c.version.before(2, 0) {
-				cells = slices.DeleteFunc(cells, func(x cell) bool { return string(x.qualifier) == "state" || string(x.qualifier) == "sn" })
+				cells = slices.DeleteFunc(cells, func(x cell) bool {
+					return string(x.qualifier) == "state" || string(x.qualifier) == "sn"
+				})
 			}
 			rows = append(rows, &row{r.name, cells})
 		}

@@ -90,7 +90,8 @@ const (
 	CutCells                       // the reply's cell block loses its last byte; one without cells is lost
 	SkipActions                    // every other action of a Multi call is neither executed nor answered
 	RefuseActions                  // each action of a Multi call is answered with an exception
-	Deafen                         // the connection stays open, but nothing more is read or written; the call is not executed
+	// The connection stays open, but nothing more is read or written; the call is not executed.
+	Deafen
 )
 
 // Fault is a hook's fault for a call; the zero value is none.

@@ -38,8 +38,14 @@ func (s *server) get(m *pb.GetRequest) (proto.Message, []byte, error) {
 	for len(block) > 0 {
 		var c cell
 		c, _, block = splitCell(block)
-		result.Cell = append(result.Cell, &pb.Cell{Row: m.Get.Row, Family: c.family, Qualifier: c.qualifier, Value: c.value,
-			Timestamp: proto.Uint64(uint64(c.timestamp)), CellType: pb.CellType_PUT.Enum()})
+		result.Cell = append(result.Cell, &pb.Cell{
+			Row:       m.Get.Row,
+			Family:    c.family,
+			Qualifier: c.qualifier,
+			Value:     c.value,
+			Timestamp: proto.Uint64(uint64(c.timestamp)),
+			CellType:  pb.CellType_PUT.Enum(),
+		})
 	}
 	return &pb.GetResponse{Result: result}, nil, nil
 }
@@ -318,7 +324,8 @@ func (s *server) multi(m *pb.MultiRequest, block []byte, skip int) (proto.Messag
 				roe.Result, out, err = s.mutate(t, r, a.Mutation, list)
 			}
 
-			plain := a.Get == nil && (a.Mutation.GetMutateType() == pb.MutationProto_PUT || a.Mutation.GetMutateType() == pb.MutationProto_DELETE)
+			plain := a.Get == nil && (a.Mutation.GetMutateType() == pb.MutationProto_PUT ||
+				a.Mutation.GetMutateType() == pb.MutationProto_DELETE)
 			if java, ok := err.(*javaError); ok && plain && java.class == wrongRegion {
 				err = throw(failedSanity, "row %x", a.Mutation.Row)
 			}
@@ -335,7 +342,9 @@ func (s *server) multi(m *pb.MultiRequest, block []byte, skip int) (proto.Messag
 			cells = append(cells, out...)
 			result.ResultOrException = append(result.ResultOrException, roe)
 		}
-		slices.SortStableFunc(together, func(a, b *pb.Action) int { return bytes.Compare(a.Mutation.Row, b.Mutation.Row) })
+		slices.SortStableFunc(together, func(a, b *pb.Action) int {
+			return bytes.Compare(a.Mutation.Row, b.Mutation.Row)
+		})
 		for _, a := range together {
 			result.ResultOrException = append(result.ResultOrException, outcomes[a])
 		}
@@ -347,9 +356,10 @@ func (s *server) multi(m *pb.MultiRequest, block []byte, skip int) (proto.Messag
 // wantsNoResult reports whether a mutation is an append whose result the client does not want. HBase 1 leaves
 // it out of the reply.
 func wantsNoResult(m *pb.MutationProto) bool {
-	return m != nil && m.GetMutateType() == pb.MutationProto_APPEND && slices.ContainsFunc(m.Attribute, func(a *pb.NameBytesPair) bool {
-		return a.GetName() == "_rr_" && bytes.Equal(a.Value, []byte{0})
-	})
+	return m != nil && m.GetMutateType() == pb.MutationProto_APPEND &&
+		slices.ContainsFunc(m.Attribute, func(a *pb.NameBytesPair) bool {
+			return a.GetName() == "_rr_" && bytes.Equal(a.Value, []byte{0})
+		})
 }
 
 // refuseActions answers every action with an exception, like a region that accepts

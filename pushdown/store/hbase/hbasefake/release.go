@@ -20,7 +20,8 @@ func parseVersion(version string) release {
 // lacks is the exception of a server that does not have a method.
 func lacks(method string) error {
 	return throw(
-		doNotRetry, "/127.0.0.1:16000 is unable to read call parameter from client 127.0.0.1; java.lang.UnsupportedOperationException: %s", method)
+		doNotRetry, "/127.0.0.1:16000 is unable to read call parameter from client 127.0.0.1; "+
+			"java.lang.UnsupportedOperationException: %s", method)
 }
 
 // before reports whether a release came before another.

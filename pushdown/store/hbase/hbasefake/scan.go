@@ -57,7 +57,8 @@ func (s *server) scan(m *pb.ScanRequest) (proto.Message, []byte, error) {
 	// An opening request that also closes is answered with rows first.
 	if m.GetCloseScanner() && m.ScannerId != nil {
 		s.closeScanner(id)
-		return &pb.ScanResponse{ScannerId: &id, MoreResults: proto.Bool(true), MoreResultsInRegion: proto.Bool(true)}, nil, nil
+		return &pb.ScanResponse{ScannerId: &id, MoreResults: proto.Bool(true), MoreResultsInRegion: proto.Bool(true)},
+			nil, nil
 	}
 
 	// HBase would accept such a client, which then loses rows. A scan of hbase:meta,
@@ -139,7 +140,8 @@ func (s *server) openScanner(m *pb.ScanRequest) (*scanner, error) {
 		sc.plain = unknownVarint(spec, 23) < 0
 	}
 	inRange := func(key []byte) bool {
-		return r.contains(key) && bytes.Compare(key, spec.StartRow) >= 0 && (len(spec.StopRow) == 0 || bytes.Compare(key, spec.StopRow) < 0)
+		return r.contains(key) && bytes.Compare(key, spec.StartRow) >= 0 &&
+			(len(spec.StopRow) == 0 || bytes.Compare(key, spec.StopRow) < 0)
 	}
 	sc.last = sync.OnceValue(func() []byte { return t.lastRow(inRange, f.ofFamily) })
 	sc.done = f.last != nil && f.endsBefore(sc.last())
@@ -162,7 +164,8 @@ func (s *server) openScanner(m *pb.ScanRequest) (*scanner, error) {
 	return sc, nil
 }
 
-// lastRow returns the last row in a range that has cells of some families, deleted ones too if they are kept; nil without one.
+// lastRow returns the last row in a range that has cells of some families, deleted ones too if they
+// are kept; nil without one.
 func (t *table) lastRow(inRange func(key []byte) bool, ofFamily func(cell) bool) (last []byte) {
 	for _, row := range t.rows {
 		if inRange(row.key) && slices.ContainsFunc(row.cells, ofFamily) {
@@ -170,7 +173,8 @@ func (t *table) lastRow(inRange func(key []byte) bool, ofFamily func(cell) bool)
 		}
 	}
 	for key, all := range t.versions {
-		if k := []byte(key); bytes.Compare(k, last) > 0 && inRange(k) && slices.ContainsFunc(all, func(s stored) bool { return ofFamily(s.cell) }) {
+		if k := []byte(key); bytes.Compare(k, last) > 0 && inRange(k) &&
+			slices.ContainsFunc(all, func(s stored) bool { return ofFamily(s.cell) }) {
 			last = k
 		}
 	}
@@ -264,7 +268,8 @@ func (s *server) nextReply(sc *scanner, m *pb.ScanRequest) (*pb.ScanResponse, []
 			sc.rows, sc.cell, end = sc.rows[1:], 0, r.key
 			// Without a limit it is negative, and never 0.
 			if limit--; limit == 0 {
-				response.MoreResults, response.MoreResultsInRegion = proto.Bool(false), proto.Bool(!bytes.Equal(end, sc.last()))
+				response.MoreResults = proto.Bool(false)
+				response.MoreResultsInRegion = proto.Bool(!bytes.Equal(end, sc.last()))
 				return response, block
 			}
 		}
@@ -275,9 +280,10 @@ func (s *server) nextReply(sc *scanner, m *pb.ScanRequest) (*pb.ScanResponse, []
 	}
 
 	// A server that stops at the last row it wants to send does not know which of the rows behind it the filter admits.
-	response.MoreResultsInRegion = proto.Bool(len(sc.rows) > 0 || rows == 0 && end != nil && !bytes.Equal(end, sc.last()))
-	// HBase says only without results that the filter is done. If its time for the reply ends at the row that shows it, it has not
-	// seen yet that this was all of the region.
+	response.MoreResultsInRegion = proto.Bool(len(sc.rows) > 0 ||
+		rows == 0 && end != nil && !bytes.Equal(end, sc.last()))
+	// HBase says only without results that the filter is done. If its time for the reply ends at
+	// the row that shows it, it has not seen yet that this was all of the region.
 	if sc.done && len(sc.rows) == 0 && len(response.CellsPerResult) == 0 {
 		response.MoreResults = proto.Bool(false)
 		response.MoreResultsInRegion = proto.Bool(s.c.opts.HeartbeatEvery > 0)

@@ -83,8 +83,8 @@ func (s *server) pause() {
 	s.running = make(chan struct{})
 }
 
-// resume lets a paused server go on. One that has lost its session aborts, as HBase's do, and is started again: it executes
-// none of the calls that waited for it, even if its regions are back.
+// resume lets a paused server go on. One that has lost its session aborts, as HBase's do, and is
+// started again: it executes none of the calls that waited for it, even if its regions are back.
 func (s *server) resume() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -185,7 +185,8 @@ type clientConn struct {
 	conn  net.Conn
 	ended chan struct{} // closed with the connection
 	deaf  atomic.Bool   // nothing more is executed or written, see Deafen
-	// writes has an element while a reply is written. It is no mutex, on which simulated time would wait: a client may be stalled.
+	// writes has an element while a reply is written. It is no mutex, on which simulated time would
+	// wait: a client may be stalled.
 	writes chan struct{}
 }
 

@@ -67,7 +67,13 @@ func (c *Cluster) CloneSnapshot(tableName, name string) {
 	s := c.snapshots[name]
 	c.drop(tableName)
 
-	t := &table{name: tableName, schema: s.schema, families: familiesOf(s.schema), rows: slices.Clone(s.rows), versions: cloneVersions(s.versions)}
+	t := &table{
+		name:     tableName,
+		schema:   s.schema,
+		families: familiesOf(s.schema),
+		rows:     slices.Clone(s.rows),
+		versions: cloneVersions(s.versions),
+	}
 	// Each r is a copy, so the snapshot stays as it is.
 	for _, r := range s.regions {
 		r.meta = metaEntry{}
@@ -88,7 +94,11 @@ func (c *Cluster) RestoreSnapshot(tableName, name string) {
 	defer c.mu.Unlock()
 	s, t := c.snapshots[name], c.tables[tableName]
 	before := t.regions
-	t.schema, t.families, t.rows, t.versions, t.regions = s.schema, familiesOf(s.schema), slices.Clone(s.rows), cloneVersions(s.versions), nil
+	t.schema = s.schema
+	t.families = familiesOf(s.schema)
+	t.rows = slices.Clone(s.rows)
+	t.versions = cloneVersions(s.versions)
+	t.regions = nil
 	for _, r := range before {
 		c.endScanners(r)
 	}

@@ -150,7 +150,8 @@ func TestLoginOf(t *testing.T) {
 	for section, want := range map[string]string{
 		"client": `section "client": it is not there, got ["Client" "IBM" "Server"]`,
 		"Server": `login modules: got ["com.sun.security.auth.module.Krb5LoginModule" "a.b.Other$Module"]`,
-		"IBM":    `got ["com.ibm.security.auth.module.Krb5LoginModule"], want com.sun.security.auth.module.Krb5LoginModule alone`,
+		"IBM": `got ["com.ibm.security.auth.module.Krb5LoginModule"], ` +
+			`want com.sun.security.auth.module.Krb5LoginModule alone`,
 	} {
 		if _, err := LoginOf(sections, section); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", section, err, want)

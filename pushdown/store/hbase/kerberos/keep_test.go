@@ -194,8 +194,9 @@ func TestKeep_all(t *testing.T) {
 			after(2 * time.Hour)
 			after, services := p.counts()
 			if after -= logins; after < 20 || after > 50 || services != before {
-				t.Errorf(
-					"%s: %d logins and %d requests for tickets in two hours without a login, want one login each five minutes", name, after, services-before)
+				t.Errorf("%s: %d logins and %d requests for tickets in two hours without a login, "+
+					"want one login each five minutes",
+					name, after, services-before)
 			}
 			if !strings.Contains(log.String(), failure.Error()) {
 				t.Errorf("%s: the log does not say why: %s", name, log)

@@ -128,12 +128,14 @@ func TestNetwork_ask(t *testing.T) {
 			"tcp a:88, tcp b:88", 0, ""},
 		{"all 4 GiB", playedKDCs{at(tcp, "a"): reply(framed(1<<32-1, good)),
 			at(tcp, "b"): reply(framed(maxReply+1, good))}, 1, "tcp a:88, tcp b:88", 0,
-			"tcp a:88: length of the reply: got 4294967295, want at most 1048576; tcp b:88: length of the reply: got 1048577, want"},
+			"tcp a:88: length of the reply: got 4294967295, want at most 1048576; tcp b:88: length of the reply: " +
+				"got 1048577, want"},
 		{"cut off", playedKDCs{at(tcp, "a"): func(_ []byte, nc net.Conn) { nc.Write(framed(100, good)); nc.Close() }},
 			1, "tcp a:88, tcp b:88", 0, "unexpected EOF"},
 		{"nothing", playedKDCs{at(tcp, "a"): reply(framed(0, nil)), at(udp, "b"): reply([]byte("hello"))}, 3,
 			"tcp a:88, tcp b:88, udp a:88, udp b:88", 0,
-			"tcp a:88: got 0 bytes that are no reply of a KDC; tcp b:88: connection refused; udp a:88: connection refused; udp b:88: got 5 bytes that are no reply"},
+			"tcp a:88: got 0 bytes that are no reply of a KDC; tcp b:88: connection refused; udp a:88: " +
+				"connection refused; udp b:88: got 5 bytes that are no reply"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

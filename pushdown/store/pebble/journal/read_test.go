@@ -76,7 +76,8 @@ func manifestOf(t *testing.T, records [][]byte) []byte {
 func same(t *testing.T, what string, got Reading, want [][]byte) {
 	t.Helper()
 	if len(got.Records) != len(want) || len(got.Holes) > 0 || got.Torn > 0 {
-		t.Fatalf("%s: %d records, holes %v, %d bytes torn; want %d", what, len(got.Records), got.Holes, got.Torn, len(want))
+		t.Fatalf("%s: %d records, holes %v, %d bytes torn; want %d",
+			what, len(got.Records), got.Holes, got.Torn, len(want))
 	}
 	for i, r := range got.Records {
 		if !bytes.Equal(r.Data, want[i]) {
@@ -99,12 +100,14 @@ func TestRead(t *testing.T) {
 				got := Log(data, 6)
 				same(t, "log", got, want)
 				if got.Closed != closed || got.Reach < got.End || got.Reach >= got.End+headerSynced {
-					t.Errorf("log of %d bytes, closed %t: %t, end %d, reach %d", len(data), closed, got.Closed, got.End, got.Reach)
+					t.Errorf("log of %d bytes, closed %t: %t, end %d, reach %d",
+						len(data), closed, got.Closed, got.End, got.Reach)
 				}
 				got = Log(append(data, make([]byte, rng.IntN(70_000)+1)...), 6)
 				same(t, "log with zeros", got, want)
 				if got.Closed != closed || got.Reach < got.End || got.Reach >= got.End+headerSynced {
-					t.Errorf("log of %d bytes with zeros, closed %t: %t, end %d, reach %d", len(data), closed, got.Closed, got.End, got.Reach)
+					t.Errorf("log of %d bytes with zeros, closed %t: %t, end %d, reach %d",
+						len(data), closed, got.Closed, got.End, got.Reach)
 				}
 				if of := Log(data, 7); len(of.Records) > 0 {
 					t.Errorf("records are read of a log that has another number")
@@ -116,7 +119,9 @@ func TestRead(t *testing.T) {
 
 // The log in the package comment is read as documented.
 func TestRead_bytes(t *testing.T) {
-	data, err := hex.DecodeString(strings.ReplaceAll("d7 cf 4e 97  02 00  09  06 00 00 00  28 00 00 00 00 00 00 00  ab cd", " ", ""))
+	data, err := hex.DecodeString(
+		strings.ReplaceAll("d7 cf 4e 97  02 00  09  06 00 00 00  28 00 00 00 00 00 00 00  ab cd", " ", ""),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,8 +155,10 @@ func TestRead_damage(t *testing.T) {
 				for kept < len(whole.Records) && whole.Records[kept].End <= at {
 					kept++
 				}
-				if len(cut.Records) != kept || len(cut.Holes) > 0 || cut.Reach > whole.End || cut.Reach < at-headerSynced {
-					t.Errorf("%s, cut at %d: %d records, holes %v, reach %d; want %d", form, at, len(cut.Records), cut.Holes, cut.Reach, kept)
+				if len(cut.Records) != kept || len(cut.Holes) > 0 || cut.Reach > whole.End ||
+					cut.Reach < at-headerSynced {
+					t.Errorf("%s, cut at %d: %d records, holes %v, reach %d; want %d",
+						form, at, len(cut.Records), cut.Holes, cut.Reach, kept)
 				}
 			}
 		}
@@ -183,9 +190,12 @@ func changed(t *testing.T, what string, whole, got Reading, at int64) {
 	case len(got.Records) != last:
 		t.Errorf("%s, of record %d: %d records of %d are read, want all but one", what, lost, len(got.Records), last+1)
 	case lost == last && (len(got.Holes) > 0 || got.Torn == 0):
-		t.Errorf("%s, of the last record: holes %v, %d bytes torn, want no hole and some bytes torn", what, got.Holes, got.Torn)
-	case lost < last && (got.Damage() == nil || got.Holes[0].Start > whole.Records[lost].Start || got.Holes[0].End != whole.Records[lost+1].Start):
-		t.Errorf("%s, of record %d at %d: holes %v, want damage from there to the next record", what, lost, whole.Records[lost].Start, got.Holes)
+		t.Errorf("%s, of the last record: holes %v, %d bytes torn, want no hole and some bytes torn",
+			what, got.Holes, got.Torn)
+	case lost < last && (got.Damage() == nil || got.Holes[0].Start > whole.Records[lost].Start ||
+		got.Holes[0].End != whole.Records[lost+1].Start):
+		t.Errorf("%s, of record %d at %d: holes %v, want damage from there to the next record",
+			what, lost, whole.Records[lost].Start, got.Holes)
 	}
 }
 
@@ -204,7 +214,8 @@ func TestRead_torn(t *testing.T) {
 		t.Helper()
 		got := Log(data, 6)
 		if len(got.Records) != left || len(got.Holes) != 1 || got.Holes[0].Damage != damage || got.Torn > 0 {
-			t.Errorf("%s: %d records, holes %v, %d bytes torn; want %d records, damage %t", what, len(got.Records), got.Holes, got.Torn, left, damage)
+			t.Errorf("%s: %d records, holes %v, %d bytes torn; want %d records, damage %t",
+				what, len(got.Records), got.Holes, got.Torn, left, damage)
 		}
 	}
 	blank := func(from, to int64) []byte {
@@ -213,7 +224,8 @@ func TestRead_torn(t *testing.T) {
 		return out
 	}
 	f("two sectors", blank(1024, 2048), 20-4, false)
-	f("what followed in a sector", blank(whole.Records[4].Start, whole.Records[4].Start/sector*sector+sector), 20-1, false)
+	f("what followed in a sector",
+		blank(whole.Records[4].Start, whole.Records[4].Start/sector*sector+sector), 20-1, false)
 	f("not all of a sector", blank(1024, 1024+511), 20-2, true)
 	f("one byte", flipped(data, 1500, rand.New(rand.NewPCG(1, 1))), 20-1, true)
 
@@ -240,7 +252,8 @@ func FuzzRead(f *testing.F) {
 		at := int64(0)
 		for _, rec := range r.Records {
 			if rec.Start < at || rec.End <= rec.Start || rec.End > int64(len(data)) {
-				t.Fatalf("a record from %d to %d after one that ends at %d, in %d bytes", rec.Start, rec.End, at, len(data))
+				t.Fatalf("a record from %d to %d after one that ends at %d, in %d bytes",
+					rec.Start, rec.End, at, len(data))
 			}
 			at = rec.End
 		}
