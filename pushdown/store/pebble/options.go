@@ -46,6 +46,8 @@ type Options struct {
 	Exit func(code int)
 }
 
+const defaultMemTable = 4 << 20
+
 // withDefaults returns the options with defaults for the fields that are not set.
 func (o Options) withDefaults() Options {
 	if o.Logger == nil {
@@ -55,7 +57,7 @@ func (o Options) withDefaults() Options {
 		o.CacheBytes = 128 << 20
 	}
 	if o.MemTableBytes == 0 {
-		o.MemTableBytes = 4 << 20
+		o.MemTableBytes = defaultMemTable
 	}
 	if o.IdleFlush == 0 {
 		o.IdleFlush = 300 * time.Millisecond

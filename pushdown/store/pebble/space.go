@@ -24,6 +24,15 @@ func reserveOf(usage vfs.DiskUsage) uint64 {
 	return min(maxReserve, usage.TotalBytes/reservePart)
 }
 
+// fitMemTables makes memtables smaller where little is kept back of the disk: when that is full, what they hold,
+// eight at most, must still find room in tables.
+func (s *Store) fitMemTables() {
+	usage, err := s.opts.FS.GetDiskUsage(s.dir)
+	if err == nil {
+		s.opts.MemTableBytes = min(s.opts.MemTableBytes, max(defaultMemTable, reserveOf(usage)/16))
+	}
+}
+
 // forReclaim returns how many bytes Reclaim may write now. On a disk whose reserve is
 // small, half of that is left for the rest.
 func forReclaim(usage vfs.DiskUsage) uint64 {

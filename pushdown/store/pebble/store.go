@@ -88,6 +88,7 @@ func (s *Store) start() error {
 	if err != nil {
 		return err
 	}
+	s.fitMemTables()
 	s.early = newEarlyFlush(s.opts.IdleFlush, s.flushEarly)
 	s.compactions = newSchedule(compactionPauses * s.opts.IdleFlush)
 	if s.db, err = s.openPebble(); err != nil {
