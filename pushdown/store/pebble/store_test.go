@@ -322,3 +322,29 @@ func awaitFlush(t *testing.T, s *Store, before int64) {
 
 // quiet drops log lines.
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+// sized is a file system on an empty disk of so many bytes.
+type sized struct {
+	vfs.FS
+	bytes uint64
+}
+
+func (s sized) GetDiskUsage(string) (vfs.DiskUsage, error) {
+	return vfs.DiskUsage{TotalBytes: s.bytes, AvailBytes: s.bytes}, nil
+}
+
+// Memtables are small where little is kept back of the disk.
+func TestOpen_smallDisk(t *testing.T) {
+	f := func(disk, asked, want uint64) {
+		t.Helper()
+		s := openMem(t, Options{FS: sized{vfs.NewMem(), disk}, MemTableBytes: asked})
+		if got := s.opts.MemTableBytes; got != want {
+			t.Errorf("on a disk of %d MiB, of %d KiB asked: got memtables of %d KiB, want %d", disk>>20, asked>>10,
+				got>>10, want>>10)
+		}
+	}
+	f(48<<20, 16<<20, 4<<20)
+	f(48<<20, 64<<10, 64<<10)
+	f(1600<<20, 16<<20, 5<<20) // a twentieth, 80 MiB, is kept back
+	f(1<<40, 16<<20, 16<<20)
+}
