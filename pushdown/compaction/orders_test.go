@@ -361,7 +361,10 @@ func (w *world) loosen() {
 	for offset, p := range w.points {
 		read := slices.ContainsFunc(w.tsd.read,
 			func(c store.Cell) bool { return c.Timestamp >= p.stamp && p.stamp < w.tsd.at-margin })
-		exact := slices.ContainsFunc(w.tsd.read, func(c store.Cell) bool { return c.Timestamp == p.stamp })
+		// A cell of another point may have the same timestamp.
+		exact := slices.ContainsFunc(w.tsd.read, func(c store.Cell) bool {
+			return c.Timestamp == p.stamp && slices.Contains(w.offsets(c), offset)
+		})
 		if !read && !exact {
 			p.loose = true
 			w.points[offset] = p
