@@ -30,7 +30,7 @@ type wayToAsk struct {
 // Arrow at most half of that. -args -soak asks for 2.16 M points, 1,000 series of 6 hours.
 func TestArrow_rates(t *testing.T) {
 	ctx := within(t, 10*time.Minute)
-	ours := embedded(t, nil)
+	ours := embedded(t, map[string]string{"DOWNPOUR_LIMIT_JSON": "3000000"})
 	series, rounds := 100, 3
 	if *soak {
 		series, rounds = 1000, 9
