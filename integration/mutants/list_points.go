@@ -37,7 +37,7 @@ var ofPoints = []mutant{
 		old: "	q.Float, q.Width = p.Value.Float, len(value)\n", new: "	q.Float, q.Width = true, len(value)\n",
 		test: "TestWriter_forms",
 	}, {
-		name: "log-left-to-lie", file: "pushdown/store/pebble/idle.go",
+		name: "log-left-to-lie", file: "pushdown/store/pebble/earlyflush.go",
 		old: "(many || large) &&", new: "(many || large && many) &&",
 		test: "TestIdleFlush",
 	}, {

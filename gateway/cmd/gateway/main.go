@@ -243,7 +243,7 @@ func openToServe(ctx context.Context, cfg *gateway.Config, o options, log *slog.
 		Schema:            cfg.Schema(),
 		Log:               log,
 		CacheBytes:        cfg.StoreCacheBytes(),
-		MemTableBytes:     cfg.StoreMemTableBytes(),
+		MemTablesBytes:    cfg.StoreMemTablesBytes(),
 		Salvage:           o.salvage,
 		ProofByTimestamps: cfg.ProofByTimestamps(),
 		Security:          open.Security(cfg.HBaseSecurity),

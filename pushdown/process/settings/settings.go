@@ -181,14 +181,12 @@ func (c *Common) StoreCacheBytes() int64 { return StoreCache(c.embeddedBudget())
 // OutsideHeap returns how many bytes of the process's budget lie outside of Go's heap:
 // the embedded store's cache of blocks and its memtables, which C's malloc allocates.
 func (c *Common) OutsideHeap() int64 {
-	return c.StoreCacheBytes() + storeMemTables*c.StoreMemTableBytes()
+	return c.StoreCacheBytes() + c.StoreMemTablesBytes()
 }
 
-// StoreMemTableBytes returns the bound of one of the embedded store's memtables, 0 if the store is
-// not embedded. All of them together take an eighth of the budget at most.
-func (c *Common) StoreMemTableBytes() int64 {
-	return min(maxStoreMemTable, c.embeddedBudget()/8/storeMemTables)
-}
+// StoreMemTablesBytes returns the bound of all memtables of the embedded store together, 0 if the store
+// is not embedded.
+func (c *Common) StoreMemTablesBytes() int64 { return min(maxStoreMemTables, c.embeddedBudget()/8) }
 
 // embeddedBudget returns the process's budget if its store is embedded, otherwise 0.
 func (c *Common) embeddedBudget() int64 {
@@ -203,9 +201,9 @@ func (c *Common) embeddedBudget() int64 {
 	return bytes
 }
 
-// storeMemTables is how many memtables the embedded store has at most, and maxStoreMemTable bounds one where
-// memory is not short: larger ones save little work.
-const storeMemTables, maxStoreMemTable = 8, 16 << 20
+// maxStoreMemTables bounds the embedded store's memtables where memory is not short: larger ones save
+// little work.
+const maxStoreMemTables = 128 << 20
 
 // maxStoreCache bounds the embedded store's cache where memory is not short.
 const maxStoreCache = 128 << 20

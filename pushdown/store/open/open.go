@@ -32,8 +32,8 @@ type Config struct {
 	Log    *slog.Logger
 	// CacheBytes bounds an embedded store's cache of blocks; 0 is the default.
 	CacheBytes int64
-	// MemTableBytes bounds one of its memtables; 0 is the default.
-	MemTableBytes int64
+	// MemTablesBytes bounds all of its memtables together; 0 is the default.
+	MemTablesBytes int64
 	// ProofByTimestamps lets a store on HBase prove by timestamps that rows have not
 	// changed, see hbase.ProofTimestamps.
 	ProofByTimestamps bool
@@ -102,7 +102,7 @@ func open(address string, cfg Config) (store.Store, error) {
 				Grouping:      cfg.Schema.RowHours(),
 				Salvage:       cfg.Salvage,
 				CacheBytes:    cfg.CacheBytes,
-				MemTableBytes: uint64(cfg.MemTableBytes),
+				MemTableBytes: uint64(cfg.MemTablesBytes / pebble.MaxMemTables),
 			})
 	case "hbase":
 		st, err = openHBase(hbase.ParseAddress, rest, cfg)

@@ -15,10 +15,10 @@ const (
 	idleBytes   = 256 << 10
 )
 
-// mostRepeats is how many appends to rows that it has appends of already a memtable may
-// hold: a scan joins them one by one, which takes it some 10 ms. The first append of a row
-// does not count, because a scan has to read each row in any case. So a memtable of many
-// rows may become full, which makes fewer and larger tables of it.
+// mostRepeats is how many repeated appends a memtable may hold: those to a row that it has
+// an append of already. A scan joins them one by one, sixteen times as many as idleAppends.
+// The first append of a row does not count, because a scan has to read each row in any
+// case: a memtable of many rows may become full, and so makes fewer and larger tables.
 const mostRepeats = 64 << 10
 
 // earlyFlush flushes a memtable before it is full: when writing pauses and it holds enough,
@@ -32,8 +32,8 @@ type earlyFlush struct {
 	timer   *time.Timer
 }
 
-// newEarlyFlush returns an earlyFlush that calls flush once wrote was not called for
-// pause, or the memtable holds mostRepeats; a pause that is not positive means never.
+// newEarlyFlush returns an earlyFlush that calls flush once the memtable holds mostRepeats,
+// or wrote was not called for pause. A pause that is not positive flushes nothing.
 func newEarlyFlush(pause time.Duration, flush func()) *earlyFlush {
 	f := &earlyFlush{pause: pause, rows: newRowSketch(), timer: time.AfterFunc(time.Hour, flush)}
 	f.timer.Stop()
@@ -43,11 +43,13 @@ func newEarlyFlush(pause time.Duration, flush func()) *earlyFlush {
 // wrote counts a batch, and starts the pause again.
 func (f *earlyFlush) wrote(b *batch) {
 	if repeats := f.repeats.Add(int64(b.repeats)); repeats >= mostRepeats {
-		if repeats-int64(b.repeats) < mostRepeats { // else the flush has begun
+		// Only the batch that reaches the bound starts the flush. No later one may put it off.
+		if repeats-int64(b.repeats) < mostRepeats {
 			f.timer.Reset(0)
 		}
 		return
 	}
+
 	many := f.appends.Add(int64(b.appended)) >= idleAppends
 	if large := f.bytes.Add(int64(b.bytes)) >= idleBytes; (many || large) && f.pause > 0 {
 		f.timer.Reset(f.pause)

@@ -20,7 +20,7 @@ type Options struct {
 	Logger *slog.Logger
 	// CacheBytes bounds the cache of uncompressed blocks. Default 128 MiB.
 	CacheBytes int64
-	// MemTableBytes bounds one memtable; there are eight at most. Default 4 MiB.
+	// MemTableBytes bounds one memtable; there are MaxMemTables at most. Default 4 MiB.
 	MemTableBytes uint64
 	// IdleFlush is the pause in writing after which a memtable is flushed if it
 	// holds many appends, which the flush joins, or many bytes, which the flush
@@ -89,7 +89,7 @@ const formatVersion = pebble.FormatTableFormatV6
 // of one, or when level 0 has so many sublevels: tables that overlap and wait for a
 // compaction.
 const (
-	maxMemTables = 8
+	MaxMemTables = 8
 	maxSublevels = 32
 )
 
@@ -102,7 +102,7 @@ func (o Options) pebbleOptions(log fatalLogger) *pebble.Options {
 		Logger:                      log,
 		CacheSize:                   o.CacheBytes,
 		MemTableSize:                o.MemTableBytes,
-		MemTableStopWritesThreshold: maxMemTables,
+		MemTableStopWritesThreshold: MaxMemTables,
 		FormatMajorVersion:          formatVersion,
 		KeySchema:                   keySchema.Name,
 		KeySchemas:                  sstable.MakeKeySchemas(&keySchema),

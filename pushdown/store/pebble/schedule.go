@@ -11,16 +11,16 @@ const (
 	// compactionPauses is how long compactions wait after a flush for the next one, in units of
 	// Options.IdleFlush.
 	compactionPauses = 3
-	// mostFlushes is how many flushes they wait for at most. Each adds a table of level 0
-	// that a scan has to look into.
+	// mostFlushes is how many flushes they wait for at most. Each adds tables to level 0
+	// that a scan has to read as well.
 	mostFlushes = 4
 )
 
-// schedule decides when pebble compacts. Level 0 is compacted as soon as something lies
-// there, but while memtables are flushed in close succession, only after every few of them:
-// each compaction writes all tables again that have keys in common with level 0, and new
-// rows have keys everywhere. Otherwise it is pebble's own ConcurrencyLimitScheduler, which it
-// replaces because that one cannot wait.
+// schedule decides when pebble compacts: soon after a flush, but while one flush follows the
+// other only after every few of them. A compaction of level 0 writes all tables again whose
+// keys overlap with it, and new rows have keys everywhere, so one for each flush would write
+// the same data again and again. It replaces pebble's ConcurrencyLimitScheduler, which grants
+// by the same rules but cannot wait.
 type schedule struct {
 	patience time.Duration // none if it is not positive
 
@@ -73,6 +73,7 @@ func (s *schedule) room() bool {
 	if s.patience <= 0 || s.flushes >= mostFlushes {
 		return true
 	}
+
 	wait := s.patience - time.Since(s.flushed)
 	if wait > 0 {
 		s.timer.Reset(wait)
@@ -128,8 +129,8 @@ func (s *schedule) TrySchedule() (bool, pebble.CompactionGrantHandle) {
 	return true, s
 }
 
-// UpdateGetAllowedWithoutPermission implements pebble.CompactionScheduler. Pebble holds locks here
-// that grant needs.
+// UpdateGetAllowedWithoutPermission implements pebble.CompactionScheduler. It leaves grant to another
+// goroutine, because pebble holds locks here that grant needs.
 func (s *schedule) UpdateGetAllowedWithoutPermission() { s.timer.Reset(0) }
 
 // Done implements pebble.CompactionGrantHandle: a compaction has ended.

@@ -24,8 +24,8 @@ func reserveOf(usage vfs.DiskUsage) uint64 {
 	return min(maxReserve, usage.TotalBytes/reservePart)
 }
 
-// fitMemTables makes memtables smaller where little is kept back of the disk: when that is full, what they hold,
-// eight at most, must still find room in tables.
+// fitMemTables makes memtables smaller on a small disk: once it is full, what they hold must still fit into
+// what reserveOf keeps back, or the store could not start again.
 func (s *Store) fitMemTables() {
 	usage, err := s.opts.FS.GetDiskUsage(s.dir)
 	if err == nil {
@@ -95,7 +95,7 @@ func (s *Store) Writable() error {
 
 // stalling returns the error that keeps pebble from flushing memtables or compacting
 // tables, once it is about to make writes wait for that, perhaps for ever; nil
-// before. See maxMemTables and maxSublevels, from which it keeps some distance.
+// before. See MaxMemTables and maxSublevels, from which it keeps some distance.
 func (s *Store) stalling() error {
 	flush, compaction := s.trouble.flush.Load(), s.trouble.compaction.Load()
 	if flush == nil && compaction == nil {
@@ -104,7 +104,7 @@ func (s *Store) stalling() error {
 
 	m := s.db.Metrics()
 	// A flush reads no tables, so its error is never about damage.
-	if flush != nil && m.MemTable.Size >= s.opts.MemTableBytes*(maxMemTables-2) {
+	if flush != nil && m.MemTable.Size >= s.opts.MemTableBytes*(MaxMemTables-2) {
 		return *flush
 	}
 	if compaction != nil && m.Levels[0].Sublevels >= maxSublevels-4 {
