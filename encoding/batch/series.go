@@ -20,6 +20,8 @@
 package batch
 
 import (
+	"slices"
+
 	"fmt"
 
 	"github.com/apache/arrow/go/v15/arrow"
@@ -117,6 +119,12 @@ type SeriesWriter struct {
 
 // NewSeriesWriter returns an empty writer.
 func NewSeriesWriter(mem Allocator) *SeriesWriter { return &SeriesWriter{mem: mem} }
+
+// Grow makes room for so many buckets and points at once. Without it the columns grow as rows are appended.
+func (w *SeriesWriter) Grow(buckets, points int) {
+	w.values = slices.Grow(w.values, buckets)
+	w.bits = slices.Grow(w.bits, points)
+}
 
 // Append copies the row of one span into the batch under construction.
 func (w *SeriesWriter) Append(s *Series) {

@@ -52,12 +52,12 @@ func TestSim(t *testing.T) {
 	start := time.Now()
 	var mu sync.Mutex
 	var all Counts
-	worlds := 0
+	worlds, outer := 0, t
 	t.Run("worlds", func(t *testing.T) {
 		for _, seed := range slowestFirst(first, *seeds) {
 			t.Run(fmt.Sprint(seed), func(t *testing.T) {
 				t.Parallel()
-				if *lasts > 0 && time.Since(start) > *lasts {
+				if *lasts > 0 && time.Since(start) > *lasts || failFast() && outer.Failed() {
 					return
 				}
 				began := time.Now()
@@ -80,3 +80,7 @@ func TestSim(t *testing.T) {
 		t.Errorf("%+v; want %d points, answers and messages of live queries at least", all, least)
 	}
 }
+
+// failFast reports whether the first failure ends the test, by Go's flag -failfast, which does not end tests that wait
+// to run in parallel.
+func failFast() bool { return flag.Lookup("test.failfast").Value.String() == "true" }

@@ -22,6 +22,7 @@ type emitter struct {
 // flush makes records of everything in the arena, in the order in which spans were
 // first seen, and empties it.
 func (e *emitter) flush(a *arena) {
+	e.writer.Grow(min(len(a.values), e.limit/bucketBytes), min(a.raw.Len(), e.limit/pointBytes))
 	for _, sp := range a.order {
 		a.gather(sp, &e.series)
 		e.append(&e.series)

@@ -57,7 +57,11 @@ func (r *run) attempt(ctx context.Context, p *pendingPart, place int) (a partAtt
 // open starts a part at a place.
 func (r *run) open(part *scanplan.Part, place int) (operator.Operator, error) {
 	if place == local {
-		return resultcache.Open(r.e.cfg.ResultCache, r.e.cfg.Store, part,
+		cache := r.e.cfg.ResultCache
+		if r.opts.Uncached {
+			cache = nil
+		}
+		return resultcache.Open(cache, r.e.cfg.Store, part,
 			operator.Options{
 				Mem:        r.e.cfg.Mem,
 				Prefixes:   r.e.cfg.Seek,

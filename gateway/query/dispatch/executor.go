@@ -151,6 +151,9 @@ type Options struct {
 	Budget operator.Budget
 	// Proving has each part prove what it reads: see operator.Options.
 	Proving bool
+	// Uncached has parts in this process neither looked up nor kept in the result cache: a plan that reads much,
+	// and once, would push out all else.
+	Uncached bool
 	// AllowMissing makes a run that is ended by its deadline succeed: the sink has
 	// received what was read in time, and Stats.Missing lists the rest.
 	AllowMissing bool

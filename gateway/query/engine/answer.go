@@ -62,22 +62,50 @@ func (e *Engine) Open(ctx context.Context, q *query.Query, opts Options) (*Answe
 // openSubQuery is one sub-query of an Answer.
 type openSubQuery struct {
 	results []Result
-	merger  *merge.Merger
-	groups  *merge.Groups // nil if the results have their points
-	points  *stage.Points
+	source  pointSource // nil if the results have their points
 	stats   dispatch.Stats
+}
+
+// pointSource makes the points of groups that are known. It is for one goroutine.
+type pointSource interface {
+	// points makes the points of group i within the bounds of ctx, and adds to stats what it reads for them. The
+	// groups come in ascending order.
+	points(ctx context.Context, i int, stats *dispatch.Stats) (encoding.Points, error)
+	// free releases all memory but that of points, which are the caller's.
+	free()
+}
+
+// wholeRead is a sub-query, or a slice of one, whose rows are read.
+type wholeRead struct {
+	merger  *merge.Merger
+	groups  *merge.Groups
+	made    *stage.Points
 	bounded context.Context // whose bounds the merger has; nil for that of the scan
 }
 
-// makePoints makes the points of group i within the bounds of ctx.
-func (o *openSubQuery) makePoints(ctx context.Context, i int) (encoding.Points, error) {
+func (w *wholeRead) points(ctx context.Context, i int, _ *dispatch.Stats) (encoding.Points, error) {
 	// A caller fills many groups with one context, and bounds cost more than a small
 	// group does.
-	if o.bounded != ctx {
-		o.merger.SetBounds(stage.Bounds(ctx, o.points))
-		o.bounded = ctx
+	if w.bounded != ctx {
+		w.merger.SetBounds(stage.Bounds(ctx, w.made))
+		w.bounded = ctx
 	}
-	return o.groups.Points(i)
+	return w.groups.Points(i)
+}
+
+func (w *wholeRead) free() { w.merger.Free() }
+
+// readWhole reads the rows of a request per series.
+func (e *Engine) readWhole(ctx context.Context, r *stage.Request) (*wholeRead, dispatch.Stats, error) {
+	merger, stats, err := e.stages.Scan(ctx, r)
+	w := &wholeRead{merger: merger, made: r.Points}
+	if err == nil {
+		w.groups, err = merger.Groups()
+	}
+	if err != nil {
+		w.free()
+	}
+	return w, stats, err
 }
 
 // openSubQuery reads what a sub-query needs and describes its groups.
@@ -104,22 +132,33 @@ func (e *Engine) openSubQuery(ctx context.Context, r *stage.Request) (o openSubQ
 		return o, err
 	}
 
-	o.points = r.Points
-	o.merger, o.stats, err = e.stages.Scan(ctx, r)
-	if err == nil {
-		o.groups, err = o.merger.Groups()
-	}
-	if err == nil {
-		o.results, err = e.nameGroups(ctx, r.Query, p, o.groups.Described)
-	}
+	large, err := e.isLarge(ctx, r.Plan)
 	if err != nil {
-		o.merger.Free()
+		return o, err
+	}
+	sliceable := mayBeSliced(r)
+	if large && sliceable {
+		if o, sliceable, err = e.openSliced(ctx, r); sliceable || err != nil {
+			return o, err
+		}
+	}
+	whole, stats, err := e.readWhole(ctx, r)
+	if sliceable && tooLargeAtOnce(err) {
+		if o, ok, err := e.openSliced(ctx, r); ok || err != nil {
+			return o, err
+		}
+	}
+	if err == nil {
+		if o.results, err = e.nameGroups(ctx, r.Query, p, whole.groups.Described); err != nil {
+			whole.free()
+		}
 	}
 	var offHour *operator.OffHourError
 	if errors.As(err, &offHour) {
-		o = openSubQuery{}
 		o.results, o.stats, err = e.answerSubQuery(ctx, r)
+		return o, err
 	}
+	o.source, o.stats = whole, stats
 	return o, err
 }
 
@@ -132,16 +171,18 @@ func newAnswer(log *slog.Logger, all []openSubQuery) *Answer {
 		a.Stats.Stats.Add(o.stats)
 
 		for i := range o.results {
-			if o.groups == nil { // the points are made
+			if o.source == nil { // the points are made
 				a.fill = append(a.fill, nil)
 				a.Stats.PointsOut += o.results[i].Points.Len()
 				continue
 			}
-			a.fill = append(a.fill, func(ctx context.Context) (encoding.Points, error) { return o.makePoints(ctx, i) })
+			a.fill = append(a.fill, func(ctx context.Context) (encoding.Points, error) {
+				return o.source.points(ctx, i, &a.Stats.Stats)
+			})
 		}
 
-		if o.merger != nil {
-			a.free = append(a.free, o.merger.Free)
+		if o.source != nil {
+			a.free = append(a.free, o.source.free)
 		}
 	}
 	a.Stats.Groups = len(a.Results)

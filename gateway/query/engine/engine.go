@@ -9,6 +9,7 @@
 // and the same in other forms
 //
 //	answer.go     for an answer that is written group by group
+//	slices.go     for one of these that is large, which is also read group by group
 //	untrimmed.go  for functions of several series
 //	prepare.go    for a live query, which compiles and executes apart
 //	exp.go        for the metrics of expressions
@@ -42,6 +43,8 @@ type Config struct {
 	RollupProver *rollupjob.Prover
 	// Budget returns what a sub-query may read; nil for no bound.
 	Budget func(context.Context, *query.Query, *query.SubQuery) operator.Budget
+	// Slices are the sizes of slices in which a large answer is read.
+	Slices SliceSizes
 	// Now returns the time by which rollups are late. Default time.Now.
 	Now func() time.Time
 	// Log receives panics. Default slog.Default().
@@ -74,6 +77,7 @@ func New(cfg Config) *Engine {
 	if cfg.Compile.MaxBytes == 0 {
 		cfg.Compile.MaxBytes = DefaultMaxBytes
 	}
+	cfg.Slices = cfg.Slices.withDefaults()
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}

@@ -34,5 +34,5 @@ func (s *splitOffHour) Groups(ctx context.Context, r *Request) (Answer, error) {
 	r.Trace.Add("again with rows cut at full hours", 0, map[string]any{"reason": offHour.Text})
 	p := *r.Plan
 	p.SplitOffHour = true
-	return s.split.Groups(ctx, r.withScan(&p))
+	return s.split.Groups(ctx, r.WithScan(&p))
 }

@@ -64,7 +64,7 @@ func (s *rollups) Groups(ctx context.Context, r *Request) (Answer, error) {
 	if len(c.ranges) == 0 || ctx.Err() != nil {
 		return s.next.Groups(ctx, r)
 	}
-	if a, ok, err := s.read(ctx, r.inOneBudget(), &c); ok || err != nil {
+	if a, ok, err := s.read(ctx, r.InOneBudget(), &c); ok || err != nil {
 		return a, err
 	}
 	return s.next.Groups(ctx, r)
@@ -165,7 +165,7 @@ func (s *rollups) scanBoth(ctx context.Context, r *Request, c *rollupChoice,
 			if !ok {
 				return false, total, nil
 			}
-			stats, err := s.scan.into(ctx, r.withScan(&raw), dispatch.PerSeries, mergerSink(m))
+			stats, err := s.scan.into(ctx, r.WithScan(&raw), dispatch.PerSeries, mergerSink(m))
 			total.Add(stats)
 			if err != nil {
 				return false, total, err

@@ -79,6 +79,7 @@ func (s *scan) plan(ctx context.Context, r *Request, p *scanplan.Plan, step stri
 			Budget:       r.currentBudget(),
 			AllowMissing: r.Query.AllowPartial,
 			Proving:      r.proving,
+			Uncached:     r.Uncached,
 			Trace:        r.Trace != nil,
 		}, sink)
 	ran(trace.Counts(stats)).AddAttempts(stats.Trace)

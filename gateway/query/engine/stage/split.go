@@ -104,7 +104,7 @@ func splitSettled(p *scanplan.Plan, end, now int64) (older, newer scanplan.Plan,
 // groups answers an untrimmed request of a query that ends at end, in ms. If possible it reads only
 // the rows of the newer hours, else all of them.
 func (s *planSplit) groups(ctx context.Context, r *Request, end int64) (Answer, error) {
-	both := r.inOneBudget() // the rows of older and newer hours count together
+	both := r.InOneBudget() // the rows of older and newer hours count together
 	older, err := s.olderHours(ctx, both, end)
 	if err != nil {
 		return Answer{}, err
@@ -187,7 +187,7 @@ func (s *planSplit) olderHours(ctx context.Context, r *Request, end int64) (*Old
 	if !lookup.Wanted() || !lookup.Unchanged() {
 		return without("no query wanted them before, or they have changed since")
 	}
-	alone := r.withScan(&older)
+	alone := r.WithScan(&older)
 	alone.proving = true // the merged older hours will be cached
 	st, stats, err := s.mergeOlder(ctx, alone)
 	if err != nil {
@@ -259,7 +259,7 @@ func (s *planSplit) continued(ctx context.Context, r *Request, older *OlderHours
 		return Answer{}, err
 	}
 
-	stats, err := s.scan.into(ctx, r.withScan(&older.newer), dispatch.PerSeries, mergerSink(m))
+	stats, err := s.scan.into(ctx, r.WithScan(&older.newer), dispatch.PerSeries, mergerSink(m))
 	if err != nil {
 		return Answer{Stats: stats}, err
 	}
@@ -271,7 +271,7 @@ func (s *planSplit) continued(ctx context.Context, r *Request, older *OlderHours
 func (s *Stages) ExecuteNewer(ctx context.Context, r *Request, older *OlderHours,
 	sink dispatch.Sink) (dispatch.Stats, error) {
 	stats := older.stats
-	more, err := s.Execute(ctx, r.withScan(&older.newer), sink)
+	more, err := s.Execute(ctx, r.WithScan(&older.newer), sink)
 	stats.Add(more)
 	return stats, err
 }

@@ -66,6 +66,8 @@ type Request struct {
 	// NewBudget returns a budget for one try at the plan, nil for no bound. It must be set, so that
 	// no limit is lifted by oversight.
 	NewBudget func() operator.Budget
+	// Uncached keeps the parts of the plan out of the result cache, see dispatch.Options.
+	Uncached bool
 
 	budget  operator.Budget // of a try that reads in several steps; nil for a new one
 	proving bool            // see dispatch.Options
@@ -83,8 +85,8 @@ func (r *Request) With(p *plan.Compiled) *Request {
 	return &out
 }
 
-// withScan returns the request for another scan plan.
-func (r *Request) withScan(p *scanplan.Plan) *Request {
+// WithScan returns the request for another scan plan.
+func (r *Request) WithScan(p *scanplan.Plan) *Request {
 	c := *r.Compiled
 	c.Plan = p
 	return r.With(&c)
@@ -93,11 +95,11 @@ func (r *Request) withScan(p *scanplan.Plan) *Request {
 // Untrimmed returns the request for all times that the plan's rows have.
 func (r *Request) Untrimmed() *Request {
 	p := r.Plan.Untrimmed()
-	return r.withScan(&p)
+	return r.WithScan(&p)
 }
 
-// inOneBudget returns the request with one budget for all steps of a try.
-func (r *Request) inOneBudget() *Request {
+// InOneBudget returns the request with one budget for all steps of a try.
+func (r *Request) InOneBudget() *Request {
 	out := *r
 	out.budget = r.currentBudget()
 	return &out
