@@ -15,6 +15,7 @@ import (
 	"downpour/gateway/metadata/lookup"
 	"downpour/gateway/metadata/meta"
 	"downpour/gateway/uid"
+	"downpour/gateway/uid/completion"
 	"downpour/gateway/write"
 )
 
@@ -157,6 +158,7 @@ func (n *names) handlers(guard *access.Guard) metaroutes.Handlers {
 	})
 	handlers := metaroutes.Handlers{
 		Names:       n.Dictionary,
+		Completion:  completion.New(completion.Config{Names: n.Dictionary, Shared: !n.cfg.Embedded(), Now: time.Now}),
 		Meta:        meta.New(n.metaTables()),
 		Annotations: annotation.New(annotation.Config{Store: n.store, Table: n.cfg.TableData, Schema: schema}),
 		Lookup:      finder,

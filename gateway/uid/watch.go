@@ -95,10 +95,11 @@ type watcher struct {
 func (w *watcher) poll(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
 	defer cancel()
-	counter, err := w.d.changes(ctx)
+	now, err := w.d.Counters(ctx)
 	if err != nil {
 		return err
 	}
+	counter := now.Changes
 	// The first poll finds a change, too: earlier ones may concern this process's UIDs.
 	changed := counter != w.counter
 	if !changed && time.Since(w.checked) < checkEvery {
@@ -164,22 +165,6 @@ const (
 	changedByOthers  reason = true
 	perhapsUnchanged reason = false // no change was announced or seen
 )
-
-// changes returns the counter of changes.
-func (d *Dictionary) changes(ctx context.Context) (int64, error) {
-	rows, err := d.cfg.Store.Get(ctx, d.cfg.Table, changes.Family, [][]byte{changes.Row})
-	if err != nil {
-		return 0, err
-	}
-	for _, r := range rows {
-		for _, c := range r.Cells {
-			if string(c.Qualifier) == encoding.ChangesQualifier {
-				return encoding.ParseCounter(c.Value)
-			}
-		}
-	}
-	return 0, nil // no change was announced yet
-}
 
 // Check reads everything that is cached again and drops what has changed.
 func (d *Dictionary) Check(ctx context.Context) error {

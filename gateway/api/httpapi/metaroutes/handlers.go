@@ -18,6 +18,7 @@ import (
 	"downpour/gateway/metadata/lookup"
 	"downpour/gateway/metadata/meta"
 	"downpour/gateway/uid"
+	"downpour/gateway/uid/completion"
 	"downpour/pushdown/rpc/auth"
 )
 
@@ -25,6 +26,7 @@ import (
 // comes.
 type Handlers struct {
 	Names       *uid.Dictionary
+	Completion  *completion.Index
 	Meta        *meta.Catalog
 	Annotations *annotation.Catalog
 	Lookup      *lookup.Finder

@@ -1,40 +1,69 @@
 package metaroutes
 
 import (
+	"context"
 	"net/http"
+	"strconv"
 
 	"downpour/encoding"
 	"downpour/gateway/api/httpapi/httpio"
 	"downpour/gateway/java"
 )
 
-// suggest handles /api/suggest: it returns names that begin with a prefix, in byte
-// order. Source: SuggestRpc.
+// suggestion is what /api/suggest is asked for.
+type suggestion struct {
+	kind  encoding.UIDKind
+	text  string // "" is all names
+	most  int
+	parts bool // names that hold the text, not those that begin with it
+}
+
+// suggest handles /api/suggest: it returns names that begin with a prefix, in byte order. Source: SuggestRpc. With
+// match=substring, which OpenTSDB does not have, it returns those that hold the words of a text, the best first, and
+// the header TotalHeader says how many do.
 func (h *Handlers) suggest(w http.ResponseWriter, r *http.Request) error {
-	kindName, prefix, max, err := suggestParameters(w, r)
+	asked, err := readSuggestion(w, r)
 	if err != nil {
 		return err
-	}
-	kind, ok := map[string]encoding.UIDKind{"metrics": encoding.UIDMetric, "tagk": encoding.UIDTagK,
-		"tagv": encoding.UIDTagV}[kindName]
-	if !ok {
-		return httpio.BadRequest("Invalid 'type' parameter:%s", kindName)
 	}
 
 	ctx, cancel := h.timeout(r)
 	defer cancel()
-	// One more than an answer may have shows that there are too many.
-	names, err := h.Names.Suggest(ctx, kind, prefix, min(max, maxSuggestions+1))
-	if err != nil {
-		return err
+	var names []string
+	if asked.parts {
+		names, err = h.suggestParts(ctx, w, asked)
+	} else {
+		names, err = h.suggestPrefix(ctx, asked)
 	}
-	if err := checkSuggestions(len(names)); err != nil {
+	if err != nil {
 		return err
 	}
 	if names == nil {
 		names = []string{} // in JSON a list, not null
 	}
 	return httpio.WriteJSON(w, r, http.StatusOK, names)
+}
+
+// suggestPrefix returns the names that begin with a text.
+func (h *Handlers) suggestPrefix(ctx context.Context, asked suggestion) ([]string, error) {
+	// One more than an answer may have shows that there are too many.
+	names, err := h.Names.Suggest(ctx, asked.kind, asked.text, min(asked.most, maxSuggestions+1))
+	if err != nil {
+		return nil, err
+	}
+	return names, checkSuggestions(len(names))
+}
+
+// TotalHeader is how many names there are, of which an answer has the first.
+const TotalHeader = "Downpour-Total"
+
+// suggestParts returns the names that hold the words of a text, and sets their number as a header.
+func (h *Handlers) suggestParts(ctx context.Context, w http.ResponseWriter, asked suggestion) ([]string, error) {
+	names, total, err := h.Completion.Find(ctx, asked.kind, asked.text, min(asked.most, maxSuggestions))
+	if err == nil {
+		w.Header().Set(TotalHeader, strconv.Itoa(total))
+	}
+	return names, err
 }
 
 // Numbers of suggestions.
@@ -53,45 +82,64 @@ func checkSuggestions(n int) error {
 		maxSuggestions)
 }
 
-// suggestParameters reads the kind of names, the text that they begin with ("" is all)
-// and how many are wanted, from the URL or from the body.
-func suggestParameters(w http.ResponseWriter, r *http.Request) (kind, prefix string, max int, err error) {
+// readSuggestion reads what is asked for from the URL or from the body.
+func readSuggestion(w http.ResponseWriter, r *http.Request) (asked suggestion, err error) {
 	var in struct {
-		Type string `json:"type"`
-		Q    string `json:"q"`
-		Max  string `json:"max"`
+		Type  string `json:"type"`
+		Q     string `json:"q"`
+		Max   string `json:"max"`
+		Match string `json:"match"`
 	}
 	switch r.Method {
 	case http.MethodGet:
 		in.Type, in.Q, in.Max = httpio.LastValue(r, "type"), httpio.LastValue(r, "q"), httpio.LastValue(r, "max")
+		in.Match = httpio.LastValue(r, "match")
 	case http.MethodPost:
 		body, err := httpio.ReadBody(w, r)
 		if err != nil {
-			return "", "", 0, err
+			return asked, err
 		}
 		if err := httpio.ParseJSON(body, &in); err != nil {
-			return "", "", 0, err
+			return asked, err
 		}
 	default:
-		return "", "", 0, httpio.MethodNotAllowed(r.Method)
+		return asked, httpio.MethodNotAllowed(r.Method)
 	}
 
 	switch {
 	case in.Type == "" && r.Method == http.MethodPost:
-		return "", "", 0, httpio.BadRequest("Missing 'type' parameter")
+		return asked, httpio.BadRequest("Missing 'type' parameter")
 	case in.Type == "":
-		return "", "", 0, httpio.MissingParameter("type")
+		return asked, httpio.MissingParameter("type")
 	}
-	if in.Max == "" {
-		return in.Type, in.Q, defaultSuggestions, nil
+	if asked.most, err = parseMost(in.Max); err != nil {
+		return asked, err
+	}
+	var ok bool
+	asked.kind, ok = map[string]encoding.UIDKind{"metrics": encoding.UIDMetric, "tagk": encoding.UIDTagK,
+		"tagv": encoding.UIDTagV}[in.Type]
+	if !ok {
+		return asked, httpio.BadRequest("Invalid 'type' parameter:%s", in.Type)
+	}
+	asked.text, asked.parts = in.Q, in.Match == "substring"
+	if in.Match != "" && !asked.parts {
+		return asked, httpio.BadRequest("Invalid 'match' parameter: %s, want substring", in.Match)
+	}
+	return asked, nil
+}
+
+// parseMost reads how many names are wanted.
+func parseMost(text string) (int, error) {
+	if text == "" {
+		return defaultSuggestions, nil
 	}
 	// OpenTSDB reads 32 bits, and takes what is not positive for no number at all.
-	n, err := java.ParseInt(in.Max)
+	n, err := java.ParseInt(text)
 	switch {
 	case err != nil:
-		return "", "", 0, httpio.BadRequest("Unable to parse 'max' as a number")
+		return 0, httpio.BadRequest("Unable to parse 'max' as a number")
 	case n <= 0:
 		n = defaultSuggestions
 	}
-	return in.Type, in.Q, int(n), nil
+	return int(n), nil
 }

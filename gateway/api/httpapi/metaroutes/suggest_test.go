@@ -5,12 +5,12 @@ import (
 	"testing"
 )
 
-func TestSuggestParameters_max(t *testing.T) {
+func TestReadSuggestion_max(t *testing.T) {
 	f := func(max string, want int) {
 		t.Helper()
-		_, _, got, err := suggestParameters(nil, httptest.NewRequest("GET", "/api/suggest?type=metrics&max="+max, nil))
-		if got != want || (err != nil) != (want == 0) {
-			t.Errorf("max=%s: %d, %v, want %d", max, got, err, want)
+		asked, err := readSuggestion(nil, httptest.NewRequest("GET", "/api/suggest?type=metrics&max="+max, nil))
+		if got := asked.most; got != want || (err != nil) != (want == 0) {
+			t.Errorf("max=%s: %d, %v, want %d", max, asked.most, err, want)
 		}
 	}
 	f("", 25)

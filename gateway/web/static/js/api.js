@@ -29,7 +29,13 @@ async function request(path, options = {}) {
 
 const get = async (path, signal) => (await request(path, { signal })).json();
 
-export const suggest = (type, max = 40) => (q, signal) => get(`/api/suggest?${new URLSearchParams({ type, q, max })}`, signal);
+// suggest finds names that hold the words of a text, the best first: a list, and as its member more how many others
+// there are.
+export const suggest = (type, max = 40) => async (q, signal) => {
+  const response = await request(`/api/suggest?${new URLSearchParams({ type, q, max, match: 'substring' })}`, { signal });
+  const names = await response.json();
+  return Object.assign(names, { more: Math.max(0, Number(response.headers.get('Downpour-Total')) - names.length) });
+};
 
 export const aggregators = () => get('/api/aggregators');
 

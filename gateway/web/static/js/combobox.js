@@ -1,10 +1,10 @@
 // Completion for a text field, by the ARIA combobox pattern: the list opens as
-// one types, arrows move in it, Enter takes, Escape closes.
+// one types, arrows move in it, Enter takes the marked name, or else the first, Escape closes.
 
 let made = 0;
 
-// combobox enhances input; suggest(text, signal) returns names; onPick(value)
-// is called when one is taken or the field is left changed.
+// combobox enhances input; suggest(text, signal) returns names, and as its member more how many it has left out;
+// onPick(value) is called when one is taken or the field is left changed.
 export function combobox(input, suggest, onPick) {
   const list = document.createElement('ul');
   list.id = (input.id || `combo-${++made}`) + '-list';
@@ -18,6 +18,8 @@ export function combobox(input, suggest, onPick) {
   let request = null;
   let timer = null;
   let taken = input.value;
+  let answered = null; // the text that the list is for
+  const options = () => [...list.children].filter((o) => o.getAttribute('aria-disabled') !== 'true');
 
   const close = () => {
     clearTimeout(timer);
@@ -36,13 +38,14 @@ export function combobox(input, suggest, onPick) {
   };
   const mark = (i) => {
     active = i;
-    [...list.children].forEach((o, n) => o.setAttribute('aria-selected', String(n === i)));
-    const option = list.children[i];
+    options().forEach((o, n) => o.setAttribute('aria-selected', String(n === i)));
+    const option = options()[i];
     if (!option) return input.removeAttribute('aria-activedescendant');
     input.setAttribute('aria-activedescendant', option.id);
     option.scrollIntoView({ block: 'nearest' });
   };
-  const show = (names) => {
+  const show = (text, names) => {
+    answered = text;
     list.replaceChildren(...names.map((name, i) => {
       const option = document.createElement('li');
       option.id = `${list.id}-${i}`;
@@ -52,6 +55,7 @@ export function combobox(input, suggest, onPick) {
       option.addEventListener('pointerdown', (e) => { e.preventDefault(); take(name); });
       return option;
     }));
+    if (names.more > 0) list.append(left(names.more));
     list.hidden = names.length === 0;
     input.setAttribute('aria-expanded', String(!list.hidden));
     active = -1;
@@ -62,8 +66,9 @@ export function combobox(input, suggest, onPick) {
     request = new AbortController();
     const { signal } = request;
     try {
-      const names = await suggest(input.value, signal);
-      if (!signal.aborted && document.activeElement === input) show(names);
+      const text = input.value;
+      const names = await suggest(text, signal);
+      if (!signal.aborted && document.activeElement === input) show(text, names);
     } catch {
       if (!signal.aborted) close(); // the status line tells of a lost server
     }
@@ -75,17 +80,31 @@ export function combobox(input, suggest, onPick) {
   input.addEventListener('click', soon);
   input.addEventListener('blur', () => take(input.value.trim()));
   input.addEventListener('keydown', (e) => {
-    const n = list.children.length;
+    const n = options().length;
     if (e.key === 'ArrowDown' || e.key === 'ArrowUp') {
       e.preventDefault();
       if (list.hidden) return ask();
       mark(e.key === 'ArrowDown' ? (active + 1) % n : (active + n - (active < 0 ? 0 : 1)) % n);
     } else if (e.key === 'Enter') {
       e.preventDefault();
-      take(list.children[active]?.textContent ?? input.value.trim());
+      const fits = !list.hidden && input.value !== '' && answered === input.value;
+      const offered = options()[fits ? Math.max(active, 0) : active];
+      take(offered?.textContent ?? input.value.trim());
     } else if (e.key === 'Escape' && !list.hidden) {
       e.stopPropagation();
       close();
     }
   });
+}
+
+// left is the last line of a list: how many names it has left out.
+function left(more) {
+  const line = document.createElement('li');
+  line.setAttribute('role', 'option');
+  line.setAttribute('aria-disabled', 'true');
+  line.setAttribute('aria-selected', 'false');
+  line.className = 'left-out';
+  line.addEventListener('pointerdown', (e) => e.preventDefault());
+  line.textContent = `${more} more: type another part of the name`;
+  return line;
 }

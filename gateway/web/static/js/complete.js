@@ -27,8 +27,9 @@ export function tagValues(about) {
     const at = text.lastIndexOf('|') + 1;
     const [before, q] = [text.slice(0, at), text.slice(at)];
     const own = await values(signal);
-    const found = own.whole ? match(own.values, q) : union(match(own.values, q), await suggest('tagv')(q, signal));
-    return (before || q ? [] : ['*']).concat(found.slice(0, shown).map((v) => before + v));
+    const found = own.whole ? first(match(own.values, q)) : union(match(own.values, q), await suggest('tagv')(q, signal));
+    const offers = (before || q ? [] : ['*']).concat(found.map((v) => before + v));
+    return Object.assign(offers, { more: found.more });
   };
 }
 
@@ -45,4 +46,12 @@ export function match(names, q) {
   return names.filter((n) => rank(n) < 2).sort((a, b) => rank(a) - rank(b));
 }
 
-const union = (a, b) => [...new Set([...a, ...b])].slice(0, shown);
+// first is the start of a list, with how many more there are.
+const first = (names) => Object.assign(names.slice(0, shown), { more: Math.max(0, names.length - shown) });
+
+// union puts names before those of a suggestion, which has more of its own.
+function union(names, suggested) {
+  const all = first([...new Set([...names, ...suggested])]);
+  all.more += suggested.more;
+  return all;
+}

@@ -1,0 +1,210 @@
+package completion_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"downpour/encoding"
+	"downpour/encoding/seedtest"
+	"downpour/gateway/uid"
+	"downpour/gateway/uid/completion"
+	"downpour/pushdown/store"
+	"downpour/pushdown/store/open/opentest"
+)
+
+var tables = []store.TableSpec{opentest.Table("tsdb-uid", encoding.FamilyID, encoding.FamilyName)}
+
+func dictionary(st store.Store) *uid.Dictionary {
+	return uid.New(uid.Config{Store: st, Table: "tsdb-uid", Schema: encoding.DefaultSchema(), Shared: true})
+}
+
+// Names that hold the words come in the order of how well they do, and all are counted.
+func TestFind(t *testing.T) {
+	d := dictionary(opentest.Embedded(t, tables...))
+	x := completion.New(completion.Config{Names: d, Now: time.Now})
+	for _, name := range []string{"sys.cpu.user", "sys.cpu.nice", "cpu", "CPU.Load", "gpu.cpu_temp", "sys.mcpu", "df.used",
+		"Ärger.cpu"} {
+		if _, err := d.Assign(t.Context(), encoding.UIDMetric, name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f := func(text string, most, total int, want ...string) {
+		t.Helper()
+		got, n, err := x.Find(t.Context(), encoding.UIDMetric, text, most)
+		if d := cmp.Diff(want, got, cmpopts.EquateEmpty()); d != "" || n != total || err != nil {
+			t.Errorf("%q: %d names, %v; want %d; -want +got\n%s", text, n, err, total, d)
+		}
+	}
+	f("cpu", 9, 7, "cpu", "CPU.Load", "gpu.cpu_temp", "sys.cpu.nice", "sys.cpu.user", "Ärger.cpu", "sys.mcpu")
+	f("CPU", 2, 7, "cpu", "CPU.Load")
+	f("cpu sys", 9, 3, "sys.cpu.nice", "sys.cpu.user", "sys.mcpu")
+	f("sys  user ", 9, 1, "sys.cpu.user")
+	f("ärger", 9, 1, "Ärger.cpu")
+	f("no such", 9, 0)
+	f("used\n", 9, 1, "df.used")
+	f("日本", 9, 0)
+	f("", 2, 8, "CPU.Load", "cpu")
+	f("cpu", 0, 7)
+}
+
+// world is a table that several processes change.
+type world struct {
+	*testing.T
+	rng   *rand.Rand
+	now   time.Time
+	store store.Store
+	dicts [2]*uid.Dictionary // the first is that of the index
+	index *completion.Index
+	names []string
+}
+
+// naive returns what Find should, from the table.
+func (w *world) naive(text string, most int) (names []string, total int) {
+	words := strings.Fields(strings.ToLower(text))
+	byRank := [4][]string{}
+	for e, err := range w.dicts[1].Each(w.Context(), encoding.UIDTagV, "") {
+		if err != nil {
+			w.Fatal(err)
+		}
+		low := strings.ToLower(e.Name)
+		if slices.ContainsFunc(words, func(s string) bool { return !strings.Contains(low, s) }) {
+			continue
+		}
+		rank := 3
+		for _, part := range strings.FieldsFunc(low, func(r rune) bool { return strings.ContainsRune("._-/", r) }) {
+			if len(words) > 0 && strings.HasPrefix(part, words[0]) {
+				rank = 2
+			}
+		}
+		switch {
+		case len(words) == 0 || low == words[0]:
+			rank = 0
+		case strings.HasPrefix(low, words[0]):
+			rank = 1
+		}
+		byRank[rank] = append(byRank[rank], e.Name)
+		total++
+	}
+	names = slices.Concat(byRank[:]...)
+	return names[:min(most, len(names))], total
+}
+
+// word draws letters of which names are made, so that many match.
+func (w *world) word() string {
+	all := []string{"a", "B", "ab", "web", "Web1", "é", "x"}
+	return all[w.rng.IntN(len(all))]
+}
+
+func (w *world) name() string {
+	name := w.word()
+	for range w.rng.IntN(4) {
+		name += []string{".", "-", "_", "", "/"}[w.rng.IntN(5)] + w.word()
+	}
+	return name
+}
+
+// change assigns or renames names, in this process or in another one, as one that counts its changes.
+func (w *world) change() {
+	w.Helper()
+	d := w.dicts[w.rng.IntN(2)]
+	if len(w.names) > 0 && w.rng.IntN(6) == 0 {
+		if err := d.Rename(w.Context(), encoding.UIDTagV, w.names[w.rng.IntN(len(w.names))], w.name()); err == nil {
+			err = d.Tell(w.Context())
+			if err != nil {
+				w.Fatal(err)
+			}
+		}
+		return
+	}
+	for range 1 + w.rng.IntN(5) {
+		name := w.name()
+		if _, err := d.Assign(w.Context(), encoding.UIDTagV, name); err != nil {
+			w.Fatal(err)
+		}
+		w.names = append(w.names, name)
+	}
+}
+
+// late is a name whose number is given long before it can be found.
+func (w *world) late() (finish func()) {
+	key := store.CellKey{Row: encoding.CounterRow, Family: encoding.FamilyID, Qualifier: []byte("tagv")}
+	n, err := w.store.Increment(w.Context(), "tsdb-uid", key, 1)
+	if err != nil {
+		w.Fatal(err)
+	}
+	name := fmt.Sprintf("late%d.web", n)
+	u, _ := encoding.AppendUID(nil, uint64(n), 3)
+	put := func(row []byte, family string, value []byte) {
+		if err := w.store.Apply(w.Context(), "tsdb-uid", []store.Mutation{{
+			Row: row, Family: family, Qualifier: []byte("tagv"), Value: value,
+		}}); err != nil {
+			w.Fatal(err)
+		}
+	}
+	put(u, encoding.FamilyName, []byte(name))
+	return func() { put([]byte(name), encoding.FamilyID, u) }
+}
+
+// Whatever processes assign and rename, and whenever, an index finds what the table has.
+func TestLaw_find(t *testing.T) {
+	for _, kind := range opentest.Kinds {
+		first := seedtest.Of(t)
+		for seed := first; seed < first+3; seed++ {
+			t.Run(fmt.Sprintf("%s, seed=%d", kind.Name, seed), func(t *testing.T) {
+				st := kind.Open(t, tables...)
+				w := &world{T: t, rng: rand.New(rand.NewPCG(seed, 0)), now: time.Unix(1e9, 0), store: st}
+				w.dicts = [2]*uid.Dictionary{dictionary(st), dictionary(st)}
+				w.index = completion.New(completion.Config{Names: w.dicts[0], Shared: true,
+					Now: func() time.Time { return w.now }})
+				unfinished := []func(){}
+				for range 60 {
+					for range w.rng.IntN(4) {
+						w.change()
+					}
+					switch w.rng.IntN(6) {
+					case 0:
+						unfinished = append(unfinished, w.late())
+					case 1:
+						for _, finish := range unfinished {
+							finish()
+						}
+						unfinished = nil
+					}
+					w.now = w.now.Add(time.Duration(w.rng.IntN(3)) * time.Second)
+					text, most := w.word(), w.rng.IntN(30)
+					if w.rng.IntN(3) == 0 {
+						text += " " + w.word()
+					}
+					want, total := w.naive(text, most)
+					got, n, err := w.index.Find(t.Context(), encoding.UIDTagV, text, most)
+					if d := cmp.Diff(want, got, cmpopts.EquateEmpty()); d != "" || n != total || err != nil {
+						t.Fatalf("%q: %d of %d names, %v; -want +got\n%s", text, n, total, err, d)
+					}
+				}
+			})
+		}
+	}
+}
+
+// BenchmarkFind searches a million names, as of pods.
+func BenchmarkFind(b *testing.B) {
+	names := make([]string, 1_000_000)
+	for i := range names {
+		names[i] = fmt.Sprintf("checkout-7d9f%06x-%05d", i*7919%(1<<24), i%100_000)
+	}
+	l := completion.ListOf(names)
+	for _, text := range []string{"04711", "checkout", "out-7d 99", "nothing"} {
+		b.Run(text, func(b *testing.B) {
+			for b.Loop() {
+				completion.Search(l, text, 40)
+			}
+		})
+	}
+}

@@ -1,0 +1,151 @@
+package completion
+
+import (
+	"slices"
+	"sort"
+	"strings"
+)
+
+// list is names in byte order, packed for a search that looks at all of them. It does not change.
+type list struct {
+	text   string // each name, and a line feed, which no name has
+	folded string // text without capitals; each name has the same place in it
+	ends   []uint32
+}
+
+// newList returns the list of sorted names.
+func newList(names []string) *list {
+	size := 0
+	for _, n := range names {
+		size += len(n) + 1
+	}
+	var b strings.Builder
+	b.Grow(size)
+	l := &list{ends: make([]uint32, len(names))}
+	for i, n := range names {
+		b.WriteString(n)
+		b.WriteByte('\n')
+		l.ends[i] = uint32(b.Len())
+	}
+	l.text = b.String()
+	l.folded = fold(l.text)
+	return l
+}
+
+// fold returns a name without capitals. Names are ISO-8859-1, of which no small letter takes more or fewer bytes.
+func fold(name string) string { return strings.ToLower(name) }
+
+// span is the place of name i, without its line feed.
+func (l *list) span(i int) (from, to uint32) {
+	if i > 0 {
+		from = l.ends[i-1]
+	}
+	return from, l.ends[i] - 1
+}
+
+// with returns a list that has more names, which l has not.
+func (l *list) with(more []string) *list {
+	all := make([]string, 0, len(l.ends)+len(more))
+	for i := range l.ends {
+		from, to := l.span(i)
+		all = append(all, l.text[from:to])
+	}
+	all = append(all, more...)
+	slices.Sort(all)
+	return newList(all)
+}
+
+// search adds the names that hold all words to m, in byte order.
+func (l *list) search(words []string, m *matches) {
+	if len(words) == 0 {
+		for i := range l.ends {
+			from, to := l.span(i)
+			m.add(whole, l.text[from:to])
+		}
+		return
+	}
+	for at, i := 0, 0; ; i++ {
+		found := strings.Index(l.folded[at:], words[0])
+		if found < 0 {
+			return
+		}
+		i = l.nameAt(i, uint32(at+found))
+		from, to := l.span(i)
+		if rank, ok := rankOf(l.folded[from:to], words); ok {
+			m.add(rank, l.text[from:to])
+		}
+		at = int(l.ends[i])
+	}
+}
+
+// nameAt returns the name from first on that has a place in the text. Mostly it is the first, or one soon after it.
+func (l *list) nameAt(first int, at uint32) int {
+	step := 1
+	for first+step < len(l.ends) && l.ends[first+step] <= at {
+		first += step
+		step *= 2
+	}
+	end := min(first+step, len(l.ends)-1)
+	return first + sort.Search(end-first, func(i int) bool { return l.ends[first+i] > at })
+}
+
+// rank is how well a name fits; a smaller one is better.
+type rank int
+
+// Ranks, by the first word of what is searched for.
+const (
+	whole  rank = iota // the name is the word
+	begins             // the name begins with it
+	part               // a part of the name does, as user of sys.cpu.user
+	inside             // it is somewhere else
+	ranks  = 4
+)
+
+// rankOf ranks a name, without capitals, for words. ok is false if it does not hold all of them.
+func rankOf(name string, words []string) (r rank, ok bool) {
+	for _, w := range words[1:] {
+		if !strings.Contains(name, w) {
+			return 0, false
+		}
+	}
+	first := words[0]
+	r, ok = inside, false
+	for at := 0; ; {
+		found := strings.Index(name[at:], first)
+		if found < 0 {
+			return r, ok
+		}
+		ok = true
+		at += found
+		switch {
+		case len(name) == len(first):
+			return whole, true
+		case at == 0:
+			return begins, true
+		case strings.IndexByte("._-/ ", name[at-1]) >= 0:
+			r = part
+		}
+		at++
+	}
+}
+
+// matches are the best names for words, and the number of all.
+type matches struct {
+	most   int
+	byRank [ranks][]string
+	total  int
+}
+
+// add adds a name. Those of one rank come in byte order.
+func (m *matches) add(r rank, name string) {
+	m.total++
+	if len(m.byRank[r]) < m.most {
+		m.byRank[r] = append(m.byRank[r], name)
+	}
+}
+
+// best returns the names by rank.
+func (m *matches) best() []string {
+	all := slices.Concat(m.byRank[:]...)
+	return all[:min(len(all), m.most)]
+}
