@@ -29,8 +29,11 @@ type fault struct {
 	of1000   int
 	happens  hbasefake.Fault
 	uptoWait time.Duration
-	method   string // that it hits, "" for all
+	method   string // that it hits, "" for all; changeIf for a change of rows on conditions
 }
+
+// changeIf is how compaction changes rows: as they were read, or not at all.
+const changeIf = "change if"
 
 // allFaults are those that a world may have. Some last longer than one call may take; what is
 // refused for good fails a put.
@@ -47,6 +50,7 @@ var allFaults = []fault{
 	{"late", 10, hbasefake.Fault{}, 10 * time.Second, ""},
 	{"server stopping", 3, refusal("regionserver.RegionServerStoppedException"), 0, ""},
 	{"scanner reset", 10, refusal("exceptions.ScannerResetException"), 0, "Scan"},
+	{"change on conditions late", 300, hbasefake.Fault{}, 30 * time.Second, changeIf},
 	{"scan refused for good", 2, refusal("DoNotRetryIOException"), 0, "Scan"},
 }
 
@@ -90,7 +94,7 @@ func (f *faults) of(c hbasefake.Call) hbasefake.Fault {
 		return hbasefake.Fault{Kind: hbasefake.DropBefore}
 	}
 	for _, k := range f.kind {
-		if r.IntN(1000) >= k.of1000 || k.method != "" && k.method != c.Method {
+		if r.IntN(1000) >= k.of1000 || k.method != "" && k.method != c.Method && !(k.method == changeIf && c.If) {
 			continue
 		}
 		f.count[k.name]++

@@ -171,6 +171,11 @@ func TestScan_changesBetweenBlocks(t *testing.T) {
 			c.SplitRegion("t", append([]byte("r"), fmt.Sprintf("%04d", 40+len(key)%10)...))
 		},
 		"region splits here": func(c *cluster, key []byte) { c.SplitRegion("t", key) },
+		"regions merge":      func(c *cluster, key []byte) { c.MergeRegions("t", key) },
+		"server is lost": func(c *cluster, _ []byte) {
+			c.StopServer(1)
+			c.FailOver(1)
+		},
 		"server restarts": func(c *cluster, _ []byte) {
 			c.StopServer(1)
 			c.ExpireScanners()

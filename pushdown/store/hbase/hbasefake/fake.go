@@ -76,6 +76,7 @@ type Call struct {
 	Row    string // of the first of these cells
 	Filter bool   // it opens a scanner with a filter
 	Key    string // the first row that it names, of a scanner the one where it began
+	If     bool   // it changes rows on conditions
 }
 
 // FaultKind is what goes wrong with a call.

@@ -1,6 +1,8 @@
 package hbasefake
 
 import (
+	"slices"
+
 	"github.com/tsuna/gohbase/pb"
 	"google.golang.org/protobuf/proto"
 )
@@ -27,6 +29,7 @@ func (s *server) faultLocked(method string, call *call) Fault {
 		Row:    firstRow(call.cells),
 		Filter: hasFilter(call),
 		Key:    s.keyLocked(call),
+		If:     hasCondition(call),
 	})
 }
 
@@ -102,4 +105,16 @@ func hasFilter(call *call) bool {
 	var m pb.ScanRequest
 	return call.header.GetMethodName() == "Scan" && proto.Unmarshal(call.param, &m) == nil &&
 		m.GetScan().GetFilter() != nil
+}
+
+// hasCondition reports whether a call is a Multi that changes rows on conditions. gohbase does not know the field.
+func hasCondition(call *call) bool {
+	if call.header.GetMethodName() != "Multi" {
+		return false
+	}
+	var m pb.MultiRequest
+	_ = proto.Unmarshal(call.param, &m)
+	return slices.ContainsFunc(m.GetRegionAction(), func(a *pb.RegionAction) bool {
+		return len(a.ProtoReflect().GetUnknown()) > 0
+	})
 }
