@@ -14,7 +14,8 @@ func TestSuggest_substring(t *testing.T) {
 		t.Helper()
 		a := b.Get("/api/suggest?" + query)
 		if a.Status != http.StatusOK || a.Body != want || a.Header.Get("Downpour-Total") != total {
-			t.Errorf("%s: %d %s, total %q, want %s, %q", query, a.Status, a.Body, a.Header.Get("Downpour-Total"), want, total)
+			t.Errorf("%s: %d %s, total %q, want %s, %q", query, a.Status, a.Body, a.Header.Get("Downpour-Total"), want,
+				total)
 		}
 	}
 	f("type=metrics&q=cpu&match=substring", `[]`, "0")

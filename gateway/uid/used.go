@@ -62,9 +62,10 @@ func (d *Dictionary) Used(ctx context.Context) (used, most map[encoding.UIDKind]
 	return used, most, nil
 }
 
-// Numbered returns the names whose UIDs have these numbers, by number, as the table has them. A number is left out that has no name, or whose
-// name has another UID, as after a lost race.
-func (d *Dictionary) Numbered(ctx context.Context, kind encoding.UIDKind, numbers []uint64) (map[uint64]string, error) {
+// Numbered returns the names whose UIDs have these numbers, by number, as the table has them. A number is left out
+// that has no name, or whose name has another UID, as after a lost race.
+func (d *Dictionary) Numbered(ctx context.Context, kind encoding.UIDKind,
+	numbers []uint64) (map[uint64]string, error) {
 	named := map[uint64]string{}
 	for part := range slices.Chunk(numbers, namesPerRead) {
 		keys := make([][]byte, len(part))

@@ -29,8 +29,8 @@ func dictionary(st store.Store) *uid.Dictionary {
 func TestFind(t *testing.T) {
 	d := dictionary(opentest.Embedded(t, tables...))
 	x := completion.New(completion.Config{Names: d, Now: time.Now})
-	for _, name := range []string{"sys.cpu.user", "sys.cpu.nice", "cpu", "CPU.Load", "gpu.cpu_temp", "sys.mcpu", "df.used",
-		"Ärger.cpu"} {
+	for _, name := range []string{"sys.cpu.user", "sys.cpu.nice", "cpu", "CPU.Load", "gpu.cpu_temp", "sys.mcpu",
+		"df.used", "Ärger.cpu"} {
 		if _, err := d.Assign(t.Context(), encoding.UIDMetric, name); err != nil {
 			t.Fatal(err)
 		}
