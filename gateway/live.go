@@ -154,5 +154,5 @@ func refusal(err error) error {
 	var data *exp.DataError
 	temporary := errors.As(err, &unknown) || errors.As(err, &data) || status == http.StatusServiceUnavailable ||
 		status == http.StatusRequestTimeout || status == http.StatusFailedDependency
-	return &live.Error{Code: status, Message: answer.Message, Temporary: temporary}
+	return &live.Error{Code: status, Message: answer.Message, Temporary: temporary, Suggestions: answer.Suggestions}
 }

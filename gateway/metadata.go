@@ -61,7 +61,8 @@ func (m *MetaConfig) MetaFlags() meta.Flags {
 type names struct {
 	*common
 	*uid.Dictionary
-	tracker *meta.Tracker // nil if puts record no meta data
+	completion *completion.Index
+	tracker    *meta.Tracker // nil if puts record no meta data
 	// newSeries learn of series that got a TSMeta. They are set before the first one gets one.
 	newSeries []func(ctx context.Context, tsuids []string) (again []string, err error)
 }
@@ -79,17 +80,19 @@ func newNames(c *common) *names {
 	}
 	// Shared: gateways and TSDs on the same HBase change names, too; an embedded store is this
 	// process's alone.
+	shared := !c.cfg.Embedded()
 	n.Dictionary = uid.New(uid.Config{
 		Store:    c.store,
 		Table:    c.cfg.TableUID,
 		Schema:   c.cfg.Schema(),
 		MaxName:  c.cfg.LimitName,
 		Bytes:    c.memory.Cache(uid.DefaultBytes),
-		Shared:   !c.cfg.Embedded(),
+		Shared:   shared,
 		Assigned: n.assigned,
 		OnChange: n.forgetMeta,
 		Log:      c.log,
 	})
+	n.completion = completion.New(completion.Config{Names: n.Dictionary, Shared: shared, Now: time.Now})
 	return n
 }
 
@@ -158,7 +161,7 @@ func (n *names) handlers(guard *access.Guard) metaroutes.Handlers {
 	})
 	handlers := metaroutes.Handlers{
 		Names:       n.Dictionary,
-		Completion:  completion.New(completion.Config{Names: n.Dictionary, Shared: !n.cfg.Embedded(), Now: time.Now}),
+		Completion:  n.completion,
 		Meta:        meta.New(n.metaTables()),
 		Annotations: annotation.New(annotation.Config{Store: n.store, Table: n.cfg.TableData, Schema: schema}),
 		Lookup:      finder,

@@ -75,6 +75,7 @@ func newQueries(c *common, n *names, rollups *rollup.Config, results *resultCach
 		RollupProver: c.prover(rollups),
 		Now:          c.cfg.Now,
 		Budget:       c.limits.Budget,
+		Near:         n.completion.Near,
 		Log:          c.log,
 	})
 	c.count.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "downpour_query_shared_total",

@@ -36,3 +36,22 @@ func TestSuggest_substring(t *testing.T) {
 		t.Errorf("match=fuzzy: %d %s, want 400 that names substring", a.Status, a.Body)
 	}
 }
+
+// The error for a name that does not exist suggests names that may be meant, over HTTP and WebSocket. Its message
+// is OpenTSDB's.
+func TestSuggest_unknownName(t *testing.T) {
+	b := open(t, nil)
+	b.Put("sys.cpu.user 1356998400 1 host=web01")
+	f := func(m, want string) {
+		t.Helper()
+		a := b.Get("/api/query?start=1356998400&m=" + m)
+		if a.Status != http.StatusBadRequest || !strings.Contains(a.Body, want) {
+			t.Errorf("%s: %d %s, want 400 with %s", m, a.Status, a.Body, want)
+		}
+	}
+	f("sum:cpu.user", `"message":"No such name for 'metrics': 'cpu.user'","details":"No such name for 'metrics': `+
+		`'cpu.user'","suggestions":["sys.cpu.user"]}`)
+	f("sum:sys.cpu.user{hots=web01}", `"suggestions":["host"]`)
+	f("sum:sys.cpu.user{host=wev01}", `"suggestions":["web01"]`)
+	f("sum:sys.cpu.user{host=db}", `"details":"No such name for 'tagv': 'db'"}`)
+}

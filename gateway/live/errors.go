@@ -11,6 +11,13 @@ type Error struct {
 	Code      int // the HTTP status of the same refusal over HTTP
 	Message   string
 	Temporary bool
+	// Suggestions are names that may be meant by one that does not exist.
+	Suggestions []string
+}
+
+// same reports whether clients would get the same, except for suggestions.
+func (e *Error) same(o *Error) bool {
+	return e.Code == o.Code && e.Message == o.Message && e.Temporary == o.Temporary
 }
 
 func (e *Error) Error() string { return fmt.Sprintf("live: %d %s", e.Code, e.Message) }

@@ -294,7 +294,7 @@ func (e *evaluator) failLocked(err error) {
 	// A query with an end is run once: none of its errors is temporary.
 	shown := *refusal
 	shown.Temporary = shown.Temporary && e.query.live
-	sameAgain := e.mu.err != nil && *e.mu.err == shown && !e.mu.errIsOld
+	sameAgain := e.mu.err != nil && e.mu.err.same(&shown) && !e.mu.errIsOld
 	if !sameAgain {
 		e.mu.err = &shown
 		e.mu.errCount++

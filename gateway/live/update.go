@@ -95,7 +95,17 @@ func (u *Update) appendJSON(b []byte) []byte {
 		b = append(b, `,"error":{"code":`...)
 		b = strconv.AppendInt(b, int64(u.Err.Code), 10)
 		b = append(appendString(append(b, `,"message":`...), u.Err.Message), `,"temporary":`...)
-		b = append(strconv.AppendBool(b, u.Err.Temporary), '}')
+		b = strconv.AppendBool(b, u.Err.Temporary)
+		for i, name := range u.Err.Suggestions {
+			if i == 0 {
+				b = append(b, `,"suggestions":[`...)
+			}
+			b = appendString(comma(b, i), name)
+		}
+		if len(u.Err.Suggestions) > 0 {
+			b = append(b, ']')
+		}
+		b = append(b, '}')
 	}
 	return append(b, '}')
 }

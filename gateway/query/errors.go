@@ -53,6 +53,8 @@ func nullPointer() *Error { return Broken("An internal null pointer exception wa
 type UnknownNameError struct {
 	Kind encoding.UIDKind
 	Name string
+	// Near are names that may be meant.
+	Near []string
 }
 
 // Error returns OpenTSDB's text.

@@ -23,9 +23,17 @@ var Standard = []Permit{
 	{Path: Path{"**", "time"}, Kinds: []Kind{Value}, Reason: "how long a search took"},
 }
 
+// ours is the table of what we answer in addition, for every comparison.
+var ours = []Permit{
+	{
+		Path: Path{"error", "suggestions"}, Kinds: []Kind{Extra},
+		Reason: "names that may be meant by one that does not exist",
+	},
+}
+
 // permits returns the reason of the first line that allows d.
 func permits(table []Permit, d Difference) (reason string, ok bool) {
-	for _, p := range table {
+	for _, p := range slices.Concat(table, ours) {
 		if len(p.Kinds) > 0 && !slices.Contains(p.Kinds, d.Kind) {
 			continue
 		}

@@ -22,6 +22,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"downpour/encoding"
 	"downpour/gateway/query"
 	"downpour/gateway/query/dispatch"
 	"downpour/gateway/query/engine/stage"
@@ -43,6 +44,8 @@ type Config struct {
 	RollupProver *rollupjob.Prover
 	// Budget returns what a sub-query may read; nil for no bound.
 	Budget func(context.Context, *query.Query, *query.SubQuery) operator.Budget
+	// Near returns names that may be meant by one that does not exist; nil for none.
+	Near func(ctx context.Context, kind encoding.UIDKind, name string) []string
 	// Slices are the sizes of slices in which a large answer is read.
 	Slices SliceSizes
 	// Now returns the time by which rollups are late. Default time.Now.

@@ -52,8 +52,17 @@ func (e *Engine) Compile(ctx context.Context, q *query.Query) ([]*plan.Compiled,
 
 // compileQuery compiles all sub-queries one after another, because the answer to
 // several faults is the first in the order of the request; those that OpenTSDB finds
-// later, see plan.RunError, come after the others.
+// later, see plan.RunError, come after the others. The error for an unknown name has the names near it.
 func (e *Engine) compileQuery(ctx context.Context, q *query.Query) ([]subPlan, error) {
+	plans, err := e.compilePlans(ctx, q)
+	var unknown *query.UnknownNameError
+	if errors.As(err, &unknown) && e.cfg.Near != nil {
+		unknown.Near = e.cfg.Near(ctx, unknown.Kind, unknown.Name)
+	}
+	return plans, err
+}
+
+func (e *Engine) compilePlans(ctx context.Context, q *query.Query) ([]subPlan, error) {
 	out := make([]subPlan, len(q.Queries))
 	var late error
 	for i := range q.Queries {

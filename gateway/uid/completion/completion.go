@@ -79,6 +79,56 @@ func (x *Index) Find(ctx context.Context, kind encoding.UIDKind, text string, mo
 	return m.best(), m.total, err
 }
 
+// Bounds of what Near does for a name that does not exist, which anybody may send often.
+const (
+	mostNear      = 5
+	nearLoads     = 200_000 // names that it would have to read first
+	nearDistances = 20_000  // names whose distance it measures
+)
+
+// Near returns a few names of a kind that may be meant by one that does not exist, the nearest first: names that hold it,
+// or all its parts, or else those that are hardly another text. It returns none where finding them would cost much, or
+// fails.
+func (x *Index) Near(ctx context.Context, kind encoding.UIDKind, name string) []string {
+	k := x.kinds[kind]
+	if !k.cheap(ctx) {
+		return nil
+	}
+	l, err := k.current(ctx)
+	if err != nil || l == nil {
+		return nil
+	}
+	parts := strings.FieldsFunc(fold(name), func(r rune) bool { return strings.ContainsRune(separators, r) })
+	for _, words := range [][]string{strings.Fields(fold(name)), parts} {
+		m := &matches{most: mostNear}
+		if len(words) > 0 {
+			l.search(words, m)
+		}
+		if m.total > 0 {
+			return m.best()
+		}
+	}
+	if len(l.ends) > nearDistances {
+		return nil
+	}
+	return l.nearest(fold(name), mostNear)
+}
+
+// cheap reports whether the list of a kind is there, or the names are few.
+func (k *kindIndex) cheap(ctx context.Context) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.list != nil {
+		return true
+	}
+	as, err := k.cfg.Names.Counters(ctx)
+	given := int64(0)
+	for _, n := range as.Given { // the table has the names of all kinds
+		given += n
+	}
+	return err == nil && given <= nearLoads
+}
+
 // searchTable searches the names in the table.
 func (x *Index) searchTable(ctx context.Context, kind encoding.UIDKind, words []string, m *matches) error {
 	for e, err := range x.cfg.Names.Each(ctx, kind, "") {

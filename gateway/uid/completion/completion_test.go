@@ -54,6 +54,32 @@ func TestFind(t *testing.T) {
 	f("cpu", 0, 7)
 }
 
+// A name that does not exist has others near it: those that hold it, or its parts, or differ little.
+func TestNear(t *testing.T) {
+	d := dictionary(opentest.Embedded(t, tables...))
+	x := completion.New(completion.Config{Names: d, Now: time.Now})
+	for _, name := range []string{"sys.cpu.user", "sys.cpu.nice", "sys.mem.free", "df.used", "load1", "load5"} {
+		if _, err := d.Assign(t.Context(), encoding.UIDMetric, name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f := func(name string, want ...string) {
+		t.Helper()
+		if diff := cmp.Diff(want, x.Near(t.Context(), encoding.UIDMetric, name)); diff != "" {
+			t.Errorf("%q: -want +got\n%s", name, diff)
+		}
+	}
+	f("cpu", "sys.cpu.nice", "sys.cpu.user")
+	f("user.cpu", "sys.cpu.user")
+	f("Sys.Cpu.Usr", "sys.cpu.user", "sys.cpu.nice")
+	f("load", "load1", "load5")
+	f("laod1", "load1", "load5")
+	f("df.usde", "df.used")
+	f("mem", "sys.mem.free")
+	f("nothing like it")
+	f("")
+}
+
 // world is a table that several processes change.
 type world struct {
 	*testing.T

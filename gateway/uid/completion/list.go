@@ -101,6 +101,9 @@ const (
 	ranks  = 4
 )
 
+// separators end the parts of a name.
+const separators = "._-/ "
+
 // rankOf ranks a name, without capitals, for words. ok is false if it does not hold all of them.
 func rankOf(name string, words []string) (r rank, ok bool) {
 	for _, w := range words[1:] {
@@ -122,7 +125,7 @@ func rankOf(name string, words []string) (r rank, ok bool) {
 			return whole, true
 		case at == 0:
 			return begins, true
-		case strings.IndexByte("._-/ ", name[at-1]) >= 0:
+		case strings.IndexByte(separators, name[at-1]) >= 0:
 			r = part
 		}
 		at++
@@ -148,4 +151,62 @@ func (m *matches) add(r rank, name string) {
 func (m *matches) best() []string {
 	all := slices.Concat(m.byRank[:]...)
 	return all[:min(len(all), m.most)]
+}
+
+// nearest returns the names that differ least from one without capitals, and in about a third of its letters at most.
+func (l *list) nearest(name string, most int) []string {
+	type near struct{ distance, at int }
+	var all []near
+	limit := max(1, (len(name)+1)/3)
+	var rows [3][]int
+	for i := range l.ends {
+		from, to := l.span(i)
+		if d := distance(name, l.folded[from:to], limit, &rows); d <= limit {
+			all = append(all, near{d, i})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b near) int { return a.distance - b.distance })
+	var names []string
+	for _, n := range all[:min(most, len(all))] {
+		from, to := l.span(n.at)
+		names = append(names, l.text[from:to])
+	}
+	return names
+}
+
+// distance is the number of bytes that must be inserted, left out, replaced or exchanged with the next one to make b of
+// a; if it is more than limit, any number that is. rows is memory to use again.
+func distance(a, b string, limit int, rows *[3][]int) int {
+	if d := len(a) - len(b); d > limit || -d > limit {
+		return limit + 1
+	}
+	for i := range rows {
+		rows[i] = slices.Grow(rows[i][:0], len(b)+1)[:len(b)+1]
+	}
+	twoBefore, before, row := rows[0], rows[1], rows[2]
+	leastBefore := 0
+	for j := range before {
+		before[j] = j
+	}
+	for i := range len(a) {
+		row[0] = i + 1
+		least := i + 1
+		for j := range len(b) {
+			d := before[j]
+			if a[i] != b[j] {
+				d = 1 + min(d, before[j+1], row[j])
+			}
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				d = min(d, 1+twoBefore[j-1])
+			}
+			row[j+1] = d
+			least = min(least, d)
+		}
+		if min(least, leastBefore) > limit {
+			return limit + 1
+		}
+		leastBefore = least
+		twoBefore, before, row = before, row, twoBefore
+	}
+	return before[len(b)]
 }

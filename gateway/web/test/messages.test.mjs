@@ -21,6 +21,8 @@ test('five situations, five messages', () => {
     { kind: 'disconnected', text: 'Disconnected. Trying again in 4 s.' },
   ]);
   assert.equal(of({ error: { code: 400, message: "No such name for 'tagv': 'web9'", temporary: true } }).text, 'No tag value is called “web9” yet. Asking again every second.');
+  assert.equal(of({ error: { code: 400, message: "No such name for 'metrics': 'cpu'", suggestions: ['sys.cpu', 'cpu.user', 'gpu'] } }).text,
+    'No metric is called “cpu” yet. Did you mean “sys.cpu”, “cpu.user” or “gpu”?');
   assert.equal(of({ error: { code: 503, message: 'missing', temporary: true } }).kind, 'error');
   assert.equal(of({ error: { code: 413, message: 'over budget', temporary: false } }).kind, 'toomany');
 });

@@ -72,6 +72,7 @@ func Classify(err error) *Error {
 // classifyQuery classifies the errors of running a query; nil for others.
 func classifyQuery(err error) *Error {
 	var parse *query.Error
+	var unknown *query.UnknownNameError
 	var missing *dispatch.IncompleteError
 	var merged *merge.MemoryError
 	var limit *operator.LimitError
@@ -86,6 +87,9 @@ func classifyQuery(err error) *Error {
 			Message: "A part of the query failed by a fault of the program, not of the data; the log has the part " +
 				"and where it was",
 		}
+	case errors.As(err, &unknown):
+		return &Error{Code: http.StatusBadRequest, Message: unknown.Error(), Details: unknown.Error(),
+			Suggestions: unknown.Near}
 	case errors.As(err, &parse):
 		return &Error{Code: parse.Status, Message: parse.Message, Details: parse.Details}
 	case errors.As(err, &missing):

@@ -22,6 +22,8 @@ type Error struct {
 	// Missing lists the key ranges, in hex, that are missing from an incomplete
 	// answer.
 	Missing [][2]string `json:"missing,omitempty"`
+	// Suggestions are names that may be meant by one that does not exist.
+	Suggestions []string `json:"suggestions,omitempty"`
 }
 
 // Error is the message.

@@ -67,11 +67,14 @@ function failedFormula(error) {
   return failed(error);
 }
 
-function failed({ code, message, temporary }) {
+// or joins names: a, b or c.
+const or = (names) => (names.length < 2 ? names.join('') : `${names.slice(0, -1).join(', ')} or ${names.at(-1)}`);
+
+function failed({ code, message, temporary, suggestions = [] }) {
   const name = /No such name for '?([^':]*)'?:? '([^']*)'/.exec(message);
   if (name) {
     const what = { metrics: 'metric', metric: 'metric', tagk: 'tag key', tagv: 'tag value' }[name[1]] || 'name';
-    return say('unknown', `No ${what} is called “${name[2]}” yet.${temporary ? ' Asking again every second.' : ''}`);
+    return say('unknown', `No ${what} is called “${name[2]}” yet.${suggestions.length ? ` Did you mean ${or(suggestions.map((s) => `“${s}”`))}?` : ''}${temporary ? ' Asking again every second.' : ''}`);
   }
   if (code === 413) return say('toomany', `Too much for one answer: ${message}`);
   const sentence = /[.!?]$/.test(message) ? message : message + '.';
