@@ -86,9 +86,9 @@ const (
 	nearDistances = 20_000  // names whose distance it measures
 )
 
-// Near returns a few names of a kind that may be meant by one that does not exist, the nearest first: names that hold it,
-// or all its parts, or else those that are hardly another text. It returns none where finding them would cost much, or
-// fails.
+// Near returns a few names of a kind that may be meant by one that does not exist, the nearest first: names
+// that hold it, or all its parts, or else those that differ in few letters. It returns none where finding them
+// would cost much, or fails.
 func (x *Index) Near(ctx context.Context, kind encoding.UIDKind, name string) []string {
 	k := x.kinds[kind]
 	if !k.cheap(ctx) {
