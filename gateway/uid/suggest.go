@@ -64,10 +64,19 @@ func (e *Entry) bytes() int { return 64 + len(e.Name) + len(e.UID) }
 // Each returns an iterator over the names of a kind that begin with prefix, in byte
 // order. An error comes last and means that there may be more names.
 func (d *Dictionary) Each(ctx context.Context, kind encoding.UIDKind, prefix string) iter.Seq2[Entry, error] {
+	return d.EachAfter(ctx, kind, prefix, "")
+}
+
+// EachAfter is Each of the names behind one, which need not exist; "" is before all.
+func (d *Dictionary) EachAfter(ctx context.Context, kind encoding.UIDKind,
+	prefix, after string) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		scan, ok := d.prefixScan(prefix, kind)
 		if !ok {
 			return
+		}
+		if row, err := encoding.AppendName(nil, after); err == nil && after != "" {
+			scan.Start = append(row, 0) // the next key
 		}
 
 		for r, err := range store.Rows(ctx, d.cfg.Store, scan) {

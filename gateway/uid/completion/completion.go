@@ -15,7 +15,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"downpour/encoding"
@@ -55,7 +54,7 @@ type Index struct {
 func New(cfg Config) *Index {
 	x := &Index{cfg: cfg, kinds: map[encoding.UIDKind]*kindIndex{}}
 	for _, kind := range []encoding.UIDKind{encoding.UIDMetric, encoding.UIDTagK, encoding.UIDTagV} {
-		x.kinds[kind] = &kindIndex{cfg: &x.cfg, kind: kind}
+		x.kinds[kind] = &kindIndex{cfg: &x.cfg, kind: kind, turn: make(chan struct{}, 1)}
 	}
 	return x
 }
@@ -116,8 +115,10 @@ func (x *Index) Near(ctx context.Context, kind encoding.UIDKind, name string) []
 
 // cheap reports whether the list of a kind is there, or the names are few.
 func (k *kindIndex) cheap(ctx context.Context) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+	if k.lock(ctx) != nil {
+		return false
+	}
+	defer k.unlock()
 	if k.list != nil {
 		return true
 	}
@@ -144,17 +145,19 @@ func (x *Index) searchTable(ctx context.Context, kind encoding.UIDKind, words []
 	return nil
 }
 
-// kindIndex is the names of a kind.
+// kindIndex is the names of a kind. Its fields are for who has the turn.
 type kindIndex struct {
 	cfg  *Config
 	kind encoding.UIDKind
+	turn chan struct{} // has an element while somebody has it
 
-	mu      sync.Mutex
-	list    *list     // nil if the names are too many
+	list    *list     // nil if nothing is loaded, or the names are too many
 	loaded  time.Time // zero if nothing is
 	as      uid.Counters
-	pending []pending // numbers up to as.Given without a name in the list
-	drawn   bool      // UIDs were drawn at random, so that no number shows new names
+	pending []pending       // numbers up to as.Given without a name in the list
+	ahead   map[uint64]bool // numbers beyond those that had been given when the list was begun, whose names are in it
+	drawn   bool            // UIDs were drawn at random, so that no number shows new names
+	loading *loading        // a list of which a part is read; nil for none
 }
 
 // pending is a number that may still become a name's UID.
@@ -163,10 +166,24 @@ type pending struct {
 	until  time.Time
 }
 
+// lock waits for the turn.
+func (k *kindIndex) lock(ctx context.Context) error {
+	select {
+	case k.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (k *kindIndex) unlock() { <-k.turn }
+
 // current returns the list with all names that the table has now, nil if they are too many to be kept.
 func (k *kindIndex) current(ctx context.Context) (*list, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+	if err := k.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer k.unlock()
 	now := k.cfg.Now()
 	as, err := k.cfg.Names.Counters(ctx)
 	if err != nil {
@@ -177,8 +194,7 @@ func (k *kindIndex) current(ctx context.Context) (*list, error) {
 	age := now.Sub(k.loaded)
 	old := age >= reloadEvery && (k.cfg.Shared || k.list == nil) || age >= reloadDrawn && k.drawn
 	switch {
-	case k.loaded.IsZero(), old, as.Changes != k.as.Changes, as.Generation != k.as.Generation, given < 0,
-		given > maxNew && k.list != nil:
+	case k.loaded.IsZero(), old, !sameNames(as, k.as), given < 0, given > maxNew && k.list != nil:
 		err = k.load(ctx, as, now)
 	case k.list != nil:
 		err = k.addNew(ctx, as, now)
@@ -186,42 +202,74 @@ func (k *kindIndex) current(ctx context.Context) (*list, error) {
 	return k.list, err
 }
 
+// sameNames reports whether no name was renamed or deleted between two readings of the counters.
+func sameNames(a, b uid.Counters) bool { return a.Changes == b.Changes && a.Generation == b.Generation }
+
+// loading is a list that is being read. Who reads it may leave, as a page does whose user types on; the next one goes on
+// from there.
+type loading struct {
+	as    uid.Counters // before the first name was read
+	names []string
+	size  int
+	late  map[uint64]bool // numbers given lately that have a name
+	last  uint64          // the highest number of a name
+}
+
+// oldest returns the number after which numbers are late: their names may appear behind the place where the list
+// is being read.
+func (l *loading) oldest(kind encoding.UIDKind) uint64 {
+	return uint64(max(0, l.as.Given[kind]-maxNew))
+}
+
 // load reads all names.
 func (k *kindIndex) load(ctx context.Context, as uid.Counters, now time.Time) error {
-	k.list, k.loaded, k.pending, k.drawn = nil, time.Time{}, nil, false
-	var names []string
-	size := 0
-	late := map[uint64]bool{} // numbers given lately that have a name
-	oldest := max(0, as.Given[k.kind]-maxNew)
-	for e, err := range k.cfg.Names.Each(ctx, k.kind, "") {
+	k.list, k.loaded, k.pending = nil, time.Time{}, nil
+	l := k.loading
+	if l == nil || !sameNames(l.as, as) || as.Given[k.kind]-l.as.Given[k.kind] > maxNew {
+		l = &loading{as: as, late: map[uint64]bool{}}
+		k.loading = l
+	}
+	after := ""
+	if n := len(l.names); n > 0 {
+		after = l.names[n-1]
+	}
+	for e, err := range k.cfg.Names.EachAfter(ctx, k.kind, "", after) {
 		if err != nil {
 			return err
 		}
-		if size += len(e.Name) + 1; size > maxBytes {
-			k.as, k.loaded = as, now
+		if l.size += len(e.Name) + 1; l.size > maxBytes {
+			k.as, k.loaded, k.loading = l.as, now, nil
 			return nil
 		}
-		names = append(names, e.Name)
+		l.names = append(l.names, e.Name)
 		n := encoding.UIDNumber(e.UID)
-		if n > uint64(oldest) {
-			late[n] = true
+		if n > l.oldest(k.kind) {
+			l.late[n] = true
 		}
-		k.drawn = k.drawn || n > uint64(as.Given[k.kind])
+		l.last = max(l.last, n)
 	}
-	k.list, k.as, k.loaded = newList(names), as, now
-	for n := uint64(oldest) + 1; n <= uint64(as.Given[k.kind]); n++ {
-		if !late[n] {
+	end, err := k.cfg.Names.Counters(ctx)
+	if err != nil {
+		return err
+	}
+
+	k.list, k.as, k.loaded, k.loading, k.ahead = newList(l.names), l.as, now, nil, l.late
+	k.drawn = l.last > uint64(end.Given[k.kind])
+	for n := l.oldest(k.kind) + 1; n <= uint64(l.as.Given[k.kind]); n++ {
+		if !l.late[n] {
 			k.pending = append(k.pending, pending{n, now.Add(assignedWithin)})
 		}
 	}
-	return nil
+	return k.addNew(ctx, as, now)
 }
 
 // addNew adds the names of numbers that have been given since the list was loaded.
 func (k *kindIndex) addNew(ctx context.Context, as uid.Counters, now time.Time) error {
 	waiting := slices.DeleteFunc(k.pending, func(p pending) bool { return now.After(p.until) })
-	for n := k.as.Given[k.kind] + 1; n <= as.Given[k.kind]; n++ {
-		waiting = append(waiting, pending{uint64(n), now.Add(assignedWithin)})
+	for n := uint64(k.as.Given[k.kind]) + 1; n <= uint64(as.Given[k.kind]); n++ {
+		if !k.ahead[n] {
+			waiting = append(waiting, pending{n, now.Add(assignedWithin)})
+		}
 	}
 	k.as, k.pending = as, waiting
 	if len(waiting) == 0 {

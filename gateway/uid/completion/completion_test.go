@@ -1,6 +1,7 @@
 package completion_test
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -217,6 +218,77 @@ func TestLaw_find(t *testing.T) {
 			})
 		}
 	}
+}
+
+// assigning is a store that calls a function before each block of a scan.
+type assigning struct {
+	store.Store
+	before func()
+}
+
+func (a *assigning) Features() store.Features { return store.Features{} }
+
+func (a *assigning) Scan(ctx context.Context, s store.Scan) (store.Scanner, error) {
+	s.BlockBytes = 1
+	sc, err := a.Store.Scan(ctx, s)
+	return assigningScanner{sc, a}, err
+}
+
+type assigningScanner struct {
+	store.Scanner
+	of *assigning
+}
+
+func (s assigningScanner) Next() ([]store.Row, error) {
+	s.of.before()
+	return s.Scanner.Next()
+}
+
+// Names that are assigned while the list is read are in it once, before and behind the place that is read, and
+// reading goes on where the one before it was given up.
+func TestFind_whileLoading(t *testing.T) {
+	inner := opentest.Embedded(t, tables...)
+	other := dictionary(inner)
+	assign := func(name string) {
+		if _, err := other.Assign(t.Context(), encoding.UIDTagV, name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 40 {
+		assign(fmt.Sprintf("m%02d", i))
+	}
+	reads, givenUp := 0, 0
+	st := &assigning{Store: inner}
+	x := completion.New(completion.Config{Names: dictionary(st), Now: time.Now})
+	for range 100 {
+		ctx, leave := context.WithCancel(t.Context())
+		before := reads
+		st.before = func() {
+			reads++
+			assign(fmt.Sprintf("a%02d", reads))
+			assign(fmt.Sprintf("z%02d", reads))
+			if reads-before == 8 {
+				leave()
+			}
+		}
+		got, total, err := x.Find(ctx, encoding.UIDTagV, "", 1000)
+		leave()
+		if err != nil {
+			givenUp++
+			continue
+		}
+		st.before = func() {}
+		got, total, err = x.Find(t.Context(), encoding.UIDTagV, "", 1000)
+		var want []string
+		for e := range other.Each(t.Context(), encoding.UIDTagV, "") {
+			want = append(want, e.Name)
+		}
+		if d := cmp.Diff(want, got); d != "" || total != len(want) || err != nil || givenUp < 3 {
+			t.Errorf("given up %d times, %d names, %v; -want +got\n%s", givenUp, total, err, d)
+		}
+		return
+	}
+	t.Errorf("given up %d times: it never goes on", givenUp)
 }
 
 // BenchmarkFind searches a million names, as of pods.
