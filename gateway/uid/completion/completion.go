@@ -205,8 +205,8 @@ func (k *kindIndex) current(ctx context.Context) (*list, error) {
 // sameNames reports whether no name was renamed or deleted between two readings of the counters.
 func sameNames(a, b uid.Counters) bool { return a.Changes == b.Changes && a.Generation == b.Generation }
 
-// loading is a list that is being read. Who reads it may leave, as a page does whose user types on; the next one goes on
-// from there.
+// loading is a list that is being read. Who reads it may leave, as a page does whose user types on; the next
+// one goes on from there.
 type loading struct {
 	as    uid.Counters // before the first name was read
 	names []string
