@@ -278,6 +278,8 @@ func (k *cluster) newPushdown(i int) *process {
 	w, schema, beside := k.w, encoding.DefaultSchema(), k.hbase.Nodes()[1+i]
 	const kind = "pushdown server"
 	name := fmt.Sprint(kind, " ", i)
+	// Parts have few points here: in half of the worlds their answers are many batches, so that some come before a fault.
+	flush := w.rand("batches").IntN(2) * 200
 	return &process{w: w, kind: kind, name: name, run: func(ctx context.Context, host *networktest.Host) error {
 		l, err := host.Listen("tcp", pushdownAddress(i))
 		if err != nil {
@@ -305,7 +307,7 @@ func (k *cluster) newPushdown(i int) *process {
 			return err
 		}
 		serving, err = server.NewServer(server.Config{Program: "pushdown", Beside: beside, Table: "tsdb",
-			Schema: schema, Memory: pool,
+			Schema: schema, Memory: pool, FlushBytes: flush,
 			ResultCache: resultcache.New(pool.Cache(1<<20), w.log(name)), Seek: access.NewPrefixCache(),
 			Log: w.log(name)}, st)
 		if err != nil {
