@@ -278,7 +278,8 @@ func (k *cluster) newPushdown(i int) *process {
 	w, schema, beside := k.w, encoding.DefaultSchema(), k.hbase.Nodes()[1+i]
 	const kind = "pushdown server"
 	name := fmt.Sprint(kind, " ", i)
-	// Parts have few points here: in half of the worlds their answers are many batches, so that some come before a fault.
+	// Parts have few points here: in half of the worlds their answers are many batches, so that some come before
+	// a fault.
 	flush := w.rand("batches").IntN(2) * 200
 	return &process{w: w, kind: kind, name: name, run: func(ctx context.Context, host *networktest.Host) error {
 		l, err := host.Listen("tcp", pushdownAddress(i))
