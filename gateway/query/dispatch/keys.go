@@ -9,7 +9,7 @@ import (
 )
 
 // DiskBytes returns about how many bytes on the disk hold the rows of a plan's ranges, 0 if the
-// store cannot tell, as HBase.
+// store does not know, as HBase.
 func (e *Executor) DiskBytes(ctx context.Context, plan *scanplan.Plan) (int64, error) {
 	d := e.cfg.Store.Features().RangeDeleter
 	if d == nil {

@@ -60,7 +60,7 @@ type listedSeries struct {
 	rows  int64
 }
 
-// listedBytes is about the memory of a listed series beside its span: a group's description, and a place in a map.
+// listedBytes is about the memory of a listed series without its span: a group's description, and a place in a map.
 const listedBytes = 300
 
 // mayBeSliced reports whether a request may be read in slices if its answer has one series in each group.

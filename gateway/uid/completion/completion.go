@@ -2,10 +2,10 @@
 // the UID table, so a part is found only by looking at all names. They are kept in memory, some 60 bytes each, and a
 // search is a pass over their bytes, which takes milliseconds for a million.
 //
-// The list of a kind is exact as the table was when the search began, as far as anybody tells: a change of names by
-// this process begins a generation (see uid.Dictionary), one by another process of Downpour counts in the table, and
-// both load the list again. New names are found by the numbers that were given since the last search. What OpenTSDB
-// renames or deletes shows after reloadEvery.
+// A list has the names that the table had when the search began. A rename or deletion by this process begins a
+// generation (see uid.Dictionary), one by another process of Downpour is counted in the table, and both load the
+// list again. New names are found by the numbers that were given since the last search. What OpenTSDB renames or
+// deletes shows after reloadEvery.
 //
 // Kinds that do not fit maxBytes are searched in the table.
 package completion
@@ -157,7 +157,7 @@ type kindIndex struct {
 	pending []pending       // numbers up to as.Given without a name in the list
 	ahead   map[uint64]bool // numbers beyond those that had been given when the list was begun, whose names are in it
 	drawn   bool            // UIDs were drawn at random, so that no number shows new names
-	loading *loading        // a list of which a part is read; nil for none
+	loading *loading        // a list that is read in part; nil for none
 }
 
 // pending is a number that may still become a name's UID.
