@@ -48,9 +48,10 @@ type sliced struct {
 	request *stage.Request // whose budget is that of all slices
 	series  []listedSeries // in the order of groups
 
-	slice       *wholeRead // the slice in memory; nil before the first
-	first, next int        // its series
-	rowLimit    int64      // of the next slice
+	slice    pointSource   // the one in memory; nil before the first
+	groups   []merge.Group // those of the slice, in order
+	next     int           // the first series after it
+	rowLimit int64         // of the next slice
 }
 
 // listedSeries is a series as the keys of its rows show it.
@@ -95,24 +96,17 @@ func (e *Engine) openSliced(ctx context.Context, r *stage.Request) (o openSubQue
 	return o, true, err
 }
 
-// listSeries returns the series of a request in the order of its groups. ok is false if groups have several, or if
-// there are rows whose points are other rows' as well.
+// listSeries returns the series of a request in the order of its groups. ok is false if groups have several.
 func (e *Engine) listSeries(ctx context.Context, r *stage.Request) (list []listedSeries, ok bool, err error) {
 	schema := r.Plan.Schema
 	index := map[string]int{} // in list, by span; -1 for a series that is not in the answer
-	offHour := false
 	var span []byte
 	err = e.cfg.Exec.Keys(ctx, r.Plan, func(keys [][]byte) error {
 		for _, key := range keys {
-			k, err := schema.ParseRowKey(key)
-			if err != nil {
-				return err
-			}
-			offHour = offHour || k.BaseTime%encoding.RowSeconds != 0 //fault:off-hour-row-in-slices TestSliced_offHour
-
 			span = schema.AppendSpan(span[:0], key)
 			i, known := index[string(span)]
 			if !known {
+				var err error
 				if i, err = e.addListed(ctx, r, &list, span); err != nil {
 					return err
 				}
@@ -124,7 +118,7 @@ func (e *Engine) listSeries(ctx context.Context, r *stage.Request) (list []liste
 		}
 		return nil
 	})
-	if err != nil || offHour {
+	if err != nil {
 		return nil, false, err
 	}
 
@@ -180,7 +174,7 @@ func (s *sliced) points(ctx context.Context, i int, stats *dispatch.Stats) (enco
 		}
 	}
 	// A series without points in its rows may be missing from the slice, and a group that is new may be in it.
-	at, found := slices.BinarySearchFunc(s.slice.groups.Described, s.series[i].group,
+	at, found := slices.BinarySearchFunc(s.groups, s.series[i].group,
 		func(g merge.Group, key []byte) int { return bytes.Compare(g.Key, key) })
 	if !found {
 		return encoding.Points{}, nil
@@ -195,7 +189,7 @@ func (s *sliced) read(ctx context.Context, first int, stats *dispatch.Stats) err
 	hours := plan.Rows(plan.From, plan.To)
 	var rows int64
 	plan.TSUIDs = nil
-	for s.first, s.next = first, first; s.next < len(s.series); s.next++ {
+	for s.next = first; s.next < len(s.series); s.next++ {
 		n := s.next - first
 		if n > 0 && (rows+s.series[s.next].rows > s.rowLimit || (int64(n)+1)*hours > maxSliceKeys) {
 			break
@@ -207,12 +201,11 @@ func (s *sliced) read(ctx context.Context, first int, stats *dispatch.Stats) err
 	slices.SortFunc(plan.TSUIDs, func(a, b encoding.UID) int { return bytes.Compare(a, b) })
 	plan.TSUIDs = slices.CompactFunc(plan.TSUIDs, func(a, b encoding.UID) bool { return bytes.Equal(a, b) })
 
-	slice, read, err := s.engine.readWhole(ctx, s.request.WithScan(&plan))
+	read, err := s.readPlan(ctx, s.request.WithScan(&plan))
 	stats.Add(read)
 	if err != nil {
 		return err
 	}
-	s.slice = slice
 	points := s.engine.cfg.Slices.Points
 	if plan.MaxBytes > 0 {
 		points = min(points, plan.MaxBytes/(4*merge.PointBytes)) // as points come and as they are merged, twice over
@@ -220,6 +213,30 @@ func (s *sliced) read(ctx context.Context, first int, stats *dispatch.Stats) err
 	s.rowLimit = min(2*s.rowLimit, max(1, points*rows/max(1, read.Points)))
 	return nil
 }
+
+// readPlan reads a slice. If it has off-hour rows, which hold points of other rows' hours, all stages make its groups.
+func (s *sliced) readPlan(ctx context.Context, r *stage.Request) (dispatch.Stats, error) {
+	whole, stats, err := s.engine.readWhole(ctx, r)
+	var offHour *operator.OffHourError
+	if errors.As(err, &offHour) { //fault:off-hour-row-in-slices TestSliced_offHour
+		a, err := s.engine.groups(ctx, r)
+		s.slice, s.groups = madeGroups(a.Groups), a.Groups
+		return a.Stats, err
+	}
+	if err == nil {
+		s.slice, s.groups = whole, whole.groups.Described
+	}
+	return stats, err
+}
+
+// madeGroups are groups with their points.
+type madeGroups []merge.Group
+
+func (m madeGroups) points(_ context.Context, i int, _ *dispatch.Stats) (encoding.Points, error) {
+	return m[i].Points, nil
+}
+
+func (m madeGroups) free() {}
 
 // free releases the slice in memory.
 func (s *sliced) free() {

@@ -81,7 +81,7 @@ func (x *Index) Find(ctx context.Context, kind encoding.UIDKind, text string, mo
 // Bounds of what Near does for a name that does not exist, which anybody may send often.
 const (
 	mostNear      = 5
-	nearLoads     = 200_000 // names that it would have to read first
+	nearLoads     = 200_000 // names that it reads or searches
 	nearDistances = 20_000  // names whose distance it measures
 )
 
@@ -94,7 +94,7 @@ func (x *Index) Near(ctx context.Context, kind encoding.UIDKind, name string) []
 		return nil
 	}
 	l, err := k.current(ctx)
-	if err != nil || l == nil {
+	if err != nil || l == nil || len(l.ends) > nearLoads {
 		return nil
 	}
 	parts := strings.FieldsFunc(fold(name), func(r rune) bool { return strings.ContainsRune(separators, r) })

@@ -78,6 +78,7 @@ func TestNear(t *testing.T) {
 	f("df.usde", "df.used")
 	f("mem", "sys.mem.free")
 	f("nothing like it")
+	f("x")
 	f("")
 }
 

@@ -157,7 +157,7 @@ func (m *matches) best() []string {
 func (l *list) nearest(name string, most int) []string {
 	type near struct{ distance, at int }
 	var all []near
-	limit := max(1, (len(name)+1)/3)
+	limit := (len(name) + 1) / 3
 	var rows [3][]int
 	for i := range l.ends {
 		from, to := l.span(i)
