@@ -92,7 +92,12 @@ func newNames(c *common) *names {
 		OnChange: n.forgetMeta,
 		Log:      c.log,
 	})
-	n.completion = completion.New(completion.Config{Names: n.Dictionary, Shared: shared, Now: time.Now})
+	n.completion = completion.New(completion.Config{
+		Names:  n.Dictionary,
+		Bytes:  c.memory.Cache(completion.DefaultBytes),
+		Shared: shared,
+		Now:    time.Now,
+	})
 	return n
 }
 

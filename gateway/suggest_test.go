@@ -37,8 +37,7 @@ func TestSuggest_substring(t *testing.T) {
 	}
 }
 
-// The error for a name that does not exist suggests names that may be meant, over HTTP and WebSocket. Its message
-// is OpenTSDB's.
+// The error for a name that does not exist suggests names that may be meant. Its message is OpenTSDB's.
 func TestSuggest_unknownName(t *testing.T) {
 	b := open(t, nil)
 	b.Put("sys.cpu.user 1356998400 1 host=web01")

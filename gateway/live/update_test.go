@@ -69,6 +69,15 @@ func TestJSONOfUpdates(t *testing.T) {
 			`"deletes":[{"group":0,"ts":[1]}],"finalBefore":1}`; got != want {
 		t.Errorf("delta\n%s, want\n%s", got, want)
 	}
+	failed := NewError(&Error{Code: 400, Message: "no", Temporary: true})
+	if got, want := text(failed), `,"error":{"code":400,"message":"no","temporary":true}}`; got != want {
+		t.Errorf("error\n%s, want\n%s", got, want)
+	}
+	failed = NewError(&Error{Code: 400, Message: "no", Temporary: true, Suggestions: []string{"a\"b", "c"}})
+	if got, want := text(failed),
+		`,"error":{"code":400,"message":"no","temporary":true,"suggestions":["a\"b","c"]}}`; got != want {
+		t.Errorf("error\n%s, want\n%s", got, want)
+	}
 }
 
 func TestArrowOfUpdates(t *testing.T) {

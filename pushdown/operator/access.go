@@ -22,8 +22,8 @@ const (
 	// maxPatternValues bounds the tag values of a key pattern, which is sent to HBase
 	// as a regular expression and compiled for each region.
 	maxPatternValues = 4096
-	// fewKeys is how many rows that are named by key are few, see Access: a thousand hours of a
-	// point every ten seconds are decoded in ten milliseconds.
+	// fewKeys is how many rows that are named by key are few, see Access: of a point every ten seconds
+	// they have some 200,000.
 	fewKeys = 512
 )
 

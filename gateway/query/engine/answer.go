@@ -14,9 +14,9 @@ import (
 	"downpour/pushdown/operator"
 )
 
-// Answer is a query's answer whose points are not yet made: all rows are read and all groups are
-// known. Its reader gets the points group by group and can send each group before the next one is
-// merged. It is for one goroutine.
+// Answer is a query's answer whose groups are known, and whose points are not yet made. Its reader gets the points
+// group by group and can send each group before the next one is merged. All rows are read, except those of
+// sub-queries that are read in slices, see sliced. It is for one goroutine.
 type Answer struct {
 	// Results are those of Run in the same order, without annotations. Each has its
 	// points after Fill.
@@ -27,9 +27,11 @@ type Answer struct {
 	fill []func(context.Context) (encoding.Points, error) // by result; nil where the points are made
 	free []func()                                         // release the mergers
 	log  *slog.Logger
+
+	readsOn bool
 }
 
-// Open reads the rows of all sub-queries and describes their groups. If there are more
+// Open reads the rows of all sub-queries, or only their keys, and describes their groups. If there are more
 // sub-queries than are executed concurrently, it also makes the points of all groups,
 // because otherwise the rows of all sub-queries would be in memory together. It returns
 // the errors of Run.
@@ -183,6 +185,8 @@ func newAnswer(log *slog.Logger, all []openSubQuery) *Answer {
 
 		if o.source != nil {
 			a.free = append(a.free, o.source.free)
+			_, slices := o.source.(*sliced)
+			a.readsOn = a.readsOn || slices
 		}
 	}
 	a.Stats.Groups = len(a.Results)
@@ -204,6 +208,9 @@ func (a *Answer) Fill(ctx context.Context, i int) (err error) {
 	}
 	return err
 }
+
+// ReadsOn reports whether Fill may read rows.
+func (a *Answer) ReadsOn() bool { return a.readsOn }
 
 // Free releases the memory of the mergers. After that no points can be made.
 func (a *Answer) Free() {

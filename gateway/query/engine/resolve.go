@@ -50,11 +50,9 @@ func (e *Engine) Compile(ctx context.Context, q *query.Query) ([]*plan.Compiled,
 	return out, nil
 }
 
-// compileQuery compiles all sub-queries one after another, because the answer to
-// several faults is the first in the order of the request; those that OpenTSDB finds
-// later, see plan.RunError, come after the others. The error for an unknown name has the names near it.
+// compileQuery compiles all sub-queries. The error for an unknown name has the names near it.
 func (e *Engine) compileQuery(ctx context.Context, q *query.Query) ([]subPlan, error) {
-	plans, err := e.compilePlans(ctx, q)
+	plans, err := e.compileInOrder(ctx, q)
 	var unknown *query.UnknownNameError
 	if errors.As(err, &unknown) && e.cfg.Near != nil {
 		unknown.Near = e.cfg.Near(ctx, unknown.Kind, unknown.Name)
@@ -62,7 +60,10 @@ func (e *Engine) compileQuery(ctx context.Context, q *query.Query) ([]subPlan, e
 	return plans, err
 }
 
-func (e *Engine) compilePlans(ctx context.Context, q *query.Query) ([]subPlan, error) {
+// compileInOrder compiles all sub-queries one after another, because the answer to
+// several faults is the first in the order of the request; those that OpenTSDB finds
+// later, see plan.RunError, come after the others.
+func (e *Engine) compileInOrder(ctx context.Context, q *query.Query) ([]subPlan, error) {
 	out := make([]subPlan, len(q.Queries))
 	var late error
 	for i := range q.Queries {

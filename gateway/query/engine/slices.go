@@ -18,13 +18,13 @@ import (
 
 // SliceSizes are by what a sub-query is read in slices, see sliced. Zero values are the defaults.
 type SliceSizes struct {
-	// LeastBytes is what the rows take on the disk from which on they are read in slices. Default 8 MiB, which are
-	// some 3 to 10 million points: with fewer, listing the series first costs more than it saves.
+	// LeastBytes is what rows take on the disk from which on they are read in slices. Default 8 MiB: some 3 million
+	// points that are stored one by one, 10 million in columns.
 	LeastBytes int64
 	// FirstRows is the size of the first slice, which is small so that its points are soon there. Each slice may
 	// have twice the rows of the one before. Default 256.
 	FirstRows int64
-	// Points is about how many points a slice has at most. Default a million.
+	// Points is about how many points a slice has at most, unless one series has more. Default a million.
 	Points int64
 }
 
@@ -220,7 +220,9 @@ func (s *sliced) readPlan(ctx context.Context, r *stage.Request) (dispatch.Stats
 	var offHour *operator.OffHourError
 	if errors.As(err, &offHour) { //fault:off-hour-row-in-slices TestSliced_offHour
 		a, err := s.engine.groups(ctx, r)
-		s.slice, s.groups = madeGroups(a.Groups), a.Groups
+		if err == nil {
+			s.slice, s.groups = madeGroups(a.Groups), a.Groups
+		}
 		return a.Stats, err
 	}
 	if err == nil {

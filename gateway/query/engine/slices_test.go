@@ -55,16 +55,19 @@ func (b *board) asLines(e *Engine, q *query.Query, slices *int) []Result {
 		b.Fatal(err)
 	}
 	defer a.Free()
-	read := int64(0)
+	read, before := int64(0), *slices
 	for i := range a.Results {
-		before := a.Stats.Parts
+		parts := a.Stats.Parts
 		if err := a.Fill(b.Context(), i); err != nil {
 			b.Fatal(err)
 		}
-		if a.Stats.Parts != before {
+		if a.Stats.Parts != parts {
 			*slices++
 		}
 		read += int64(a.Results[i].Points.Len())
+	}
+	if *slices > before && !a.ReadsOn() {
+		b.Error("the answer does not say that it reads rows while it is filled")
 	}
 	if int64(a.Stats.PointsOut) != read {
 		b.Errorf("%d points counted, %d made", a.Stats.PointsOut, read)

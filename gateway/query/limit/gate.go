@@ -23,6 +23,7 @@ type heavySlot struct {
 
 	mu       sync.Mutex
 	held     bool
+	yielded  bool  // it was held, and the query has begun to answer
 	released bool  // for good: a part that becomes heavy later needs no slot
 	err      error // of the wait
 }
@@ -42,6 +43,9 @@ func (s *heavySlot) acquire(ctx context.Context) error {
 	// With the lock held, for the query's other parts wait for the same slot.
 	timer := time.NewTimer(maxWait)
 	defer timer.Stop()
+	if s.yielded {
+		timer.Stop() // it waits as long as it has time, because its answer would be cut
+	}
 	select {
 	case s.gate.slots <- struct{}{}:
 		s.held = true
@@ -83,4 +87,15 @@ func (s *heavySlot) release() {
 		<-s.gate.slots
 	}
 	s.held, s.released = false, true
+}
+
+// yield gives the slot back until the query reads on.
+func (s *heavySlot) yield() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	if s.held {
+		<-s.gate.slots
+	}
+	s.held, s.yielded = false, true
 }

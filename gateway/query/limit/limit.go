@@ -85,6 +85,10 @@ func (l *Limits) Enter(ctx context.Context, class memory.Class) (context.Context
 // but holds its memory until Close.
 func (e *Entry) Computed() { e.slot.release() }
 
+// Yield gives the slot back while a client takes the points that were made. Unlike after Computed, the query waits
+// for a slot again when it reads on.
+func (e *Entry) Yield() { e.slot.yield() }
+
 // Close releases the slot and the memory.
 func (e *Entry) Close() {
 	e.slot.release()

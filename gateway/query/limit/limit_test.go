@@ -133,3 +133,45 @@ func TestLimits_heavy(t *testing.T) {
 		}
 	})
 }
+
+// A heavy query that yields lets another one go, and waits for it, as long as it has time, once it reads on.
+func TestLimits_yield(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := New(Config{Heavy: 1, HeavyPoints: 10})
+		spend := func(ctx context.Context, b operator.Budget) <-chan error {
+			done := make(chan error, 1)
+			go func() { done <- b.Spend(ctx, 11, 0) }()
+			synctest.Wait()
+			return done
+		}
+		first, entryFirst := l.Enter(t.Context(), memory.Query)
+		defer entryFirst.Close()
+		budget := l.Budget(first, &query.Query{}, &query.SubQuery{})
+		if err := <-spend(first, budget); err != nil {
+			t.Fatal(err)
+		}
+		second, entrySecond := l.Enter(t.Context(), memory.Query)
+		waits := spend(second, l.Budget(second, &query.Query{}, &query.SubQuery{}))
+		if len(waits) != 0 {
+			t.Fatal("a second heavy query does not wait")
+		}
+		entryFirst.Yield()
+		if err := <-waits; err != nil {
+			t.Fatal(err)
+		}
+
+		waits = spend(first, budget)
+		time.Sleep(10 * maxWait)
+		if len(waits) != 0 {
+			t.Fatal("a query that reads on needs no slot, or is refused")
+		}
+		entrySecond.Close()
+		if err := <-waits; err != nil {
+			t.Fatal(err)
+		}
+		entryFirst.Close()
+		if n := len(l.gate.slots); n != 0 {
+			t.Errorf("%d slots are held, want none", n)
+		}
+	})
+}

@@ -1,29 +1,32 @@
 // Package completion finds names by any part of them: for "cpu" sys.cpu.user. Lists of names begin with a prefix in
-// the UID table, so a part is found only by looking at all names. They are kept in memory, some 60 bytes each, and a
-// search is a pass over their bytes, which takes milliseconds for a million.
+// the UID table, so a part is found only by looking at all names. They are kept in memory, twice, with and without
+// capitals, and a search is a pass over their bytes.
 //
 // A list has the names that the table had when the search began. A rename or deletion by this process begins a
 // generation (see uid.Dictionary), one by another process of Downpour is counted in the table, and both load the
 // list again. New names are found by the numbers that were given since the last search. What OpenTSDB renames or
 // deletes shows after reloadEvery.
 //
-// Kinds that do not fit maxBytes are searched in the table.
+// Kinds that do not fit Config.Bytes are searched in the table.
 package completion
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"downpour/encoding"
 	"downpour/gateway/uid"
+	"downpour/pushdown/process/memory"
 )
 
 const (
-	// maxBytes bounds the names of a kind that are kept. In memory they take twice as much.
-	maxBytes = 64 << 20
+	// DefaultBytes has room for some four million names of 20 letters.
+	DefaultBytes = 192 << 20
 	// maxNew is how many numbers are looked at one by one. For more the list is loaded again.
 	maxNew = 20_000
 	// assignedWithin is how long after its number was given a name can appear. Numbers without a name by then
@@ -38,6 +41,8 @@ const (
 // Config is what an index works with.
 type Config struct {
 	Names *uid.Dictionary
+	// Bytes bounds the memory of all lists. Default DefaultBytes.
+	Bytes int64
 	// Shared is set if other processes may change the names.
 	Shared bool
 	// Now is the clock.
@@ -48,20 +53,23 @@ type Config struct {
 type Index struct {
 	cfg   Config
 	kinds map[encoding.UIDKind]*kindIndex
+	held  atomic.Int64 // bytes of all lists
 }
 
 // New returns an index, which has read nothing yet.
 func New(cfg Config) *Index {
+	cfg.Bytes = cmp.Or(cfg.Bytes, DefaultBytes)
 	x := &Index{cfg: cfg, kinds: map[encoding.UIDKind]*kindIndex{}}
 	for _, kind := range []encoding.UIDKind{encoding.UIDMetric, encoding.UIDTagK, encoding.UIDTagV} {
-		x.kinds[kind] = &kindIndex{cfg: &x.cfg, kind: kind, turn: make(chan struct{}, 1)}
+		x.kinds[kind] = &kindIndex{Index: x, kind: kind, turn: make(chan struct{}, 1)}
 	}
 	return x
 }
 
 // Find returns up to most names of a kind that hold all words of a text, whatever their capitals, and how many do.
 // Names come before others if the first word is all of them, if they begin with it, or if a part of them does;
-// those that are alike in that are in byte order. Without words all names are found. The errors are those of the store.
+// those that are alike in that are in byte order. Without words all names are found. It reserves memory for the names.
+// The errors are those of the store, and that the memory is short.
 func (x *Index) Find(ctx context.Context, kind encoding.UIDKind, text string, most int) (names []string, total int,
 	err error) {
 	words := strings.Fields(fold(text))
@@ -75,7 +83,19 @@ func (x *Index) Find(ctx context.Context, kind encoding.UIDKind, text string, mo
 	default:
 		err = x.searchTable(ctx, kind, words, m)
 	}
-	return m.best(), m.total, err
+	if err != nil {
+		return nil, 0, err
+	}
+	names = m.best()
+	return names, m.total, memory.Reserve(ctx, bytesOf(names))
+}
+
+// bytesOf is about the memory of names in a list and in the answer that is made of it.
+func bytesOf(names []string) (n int64) {
+	for _, name := range names {
+		n += 2 * int64(len(name)+32)
+	}
+	return n
 }
 
 // Bounds of what Near does for a name that does not exist, which anybody may send often.
@@ -147,7 +167,7 @@ func (x *Index) searchTable(ctx context.Context, kind encoding.UIDKind, words []
 
 // kindIndex is the names of a kind. Its fields are for who has the turn.
 type kindIndex struct {
-	cfg  *Config
+	*Index
 	kind encoding.UIDKind
 	turn chan struct{} // has an element while somebody has it
 
@@ -210,7 +230,7 @@ func sameNames(a, b uid.Counters) bool { return a.Changes == b.Changes && a.Gene
 type loading struct {
 	as    uid.Counters // before the first name was read
 	names []string
-	size  int
+	size  int64
 	late  map[uint64]bool // numbers given lately that have a name
 	last  uint64          // the highest number of a name
 }
@@ -223,7 +243,8 @@ func (l *loading) oldest(kind encoding.UIDKind) uint64 {
 
 // load reads all names.
 func (k *kindIndex) load(ctx context.Context, as uid.Counters, now time.Time) error {
-	k.list, k.loaded, k.pending = nil, time.Time{}, nil
+	k.keep(nil)
+	k.loaded, k.pending = time.Time{}, nil
 	l := k.loading
 	if l == nil || !sameNames(l.as, as) || as.Given[k.kind]-l.as.Given[k.kind] > maxNew {
 		l = &loading{as: as, late: map[uint64]bool{}}
@@ -237,7 +258,7 @@ func (k *kindIndex) load(ctx context.Context, as uid.Counters, now time.Time) er
 		if err != nil {
 			return err
 		}
-		if l.size += len(e.Name) + 1; l.size > maxBytes {
+		if l.size += listBytes(e.Name); k.held.Load()+l.size > k.cfg.Bytes {
 			k.as, k.loaded, k.loading = l.as, now, nil
 			return nil
 		}
@@ -253,8 +274,11 @@ func (k *kindIndex) load(ctx context.Context, as uid.Counters, now time.Time) er
 		return err
 	}
 
-	k.list, k.as, k.loaded, k.loading, k.ahead = newList(l.names), l.as, now, nil, l.late
-	k.drawn = l.last > uint64(end.Given[k.kind])
+	k.keep(newList(l.names))
+	k.as, k.loaded, k.loading, k.ahead = l.as, now, nil, l.late
+	if k.drawn = l.last > uint64(end.Given[k.kind]); k.drawn {
+		k.ahead = nil // nearly all numbers, none of which will be given
+	}
 	for n := l.oldest(k.kind) + 1; n <= uint64(l.as.Given[k.kind]); n++ {
 		if !l.late[n] {
 			k.pending = append(k.pending, pending{n, now.Add(assignedWithin)})
@@ -285,6 +309,12 @@ func (k *kindIndex) addNew(ctx context.Context, as uid.Counters, now time.Time) 
 		return err
 	}
 	k.pending = slices.DeleteFunc(waiting, func(p pending) bool { _, ok := named[p.number]; return ok })
-	k.list = k.list.with(slices.Collect(maps.Values(named)))
+	k.keep(k.list.with(slices.Sorted(maps.Values(named))))
 	return nil
+}
+
+// keep replaces the list.
+func (k *kindIndex) keep(l *list) {
+	k.held.Add(l.bytes() - k.list.bytes())
+	k.list = l
 }

@@ -221,6 +221,73 @@ func TestLaw_find(t *testing.T) {
 	}
 }
 
+// find returns what is found, and fails the test on an error.
+func find(t *testing.T, x *completion.Index, text string) []string {
+	t.Helper()
+	names, total, err := x.Find(t.Context(), encoding.UIDTagV, text, 100)
+	if err != nil || total != len(names) {
+		t.Fatalf("%q: %d names of %d, %v", text, len(names), total, err)
+	}
+	return names
+}
+
+// Names that do not fit the memory are found in the table, in the same order. Near ones are not looked for.
+func TestFind_tooMany(t *testing.T) {
+	d := dictionary(opentest.Embedded(t, tables...))
+	for i := range 50 {
+		if _, err := d.Assign(t.Context(), encoding.UIDTagV, fmt.Sprintf("pod.web-%02d", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	in := completion.New(completion.Config{Names: d, Now: time.Now})
+	out := completion.New(completion.Config{Names: d, Now: time.Now, Bytes: 50 * 10})
+	for _, text := range []string{"web", "WEB 3", "pod", "", "none"} {
+		if d := cmp.Diff(find(t, in, text), find(t, out, text), cmpopts.EquateEmpty()); d != "" {
+			t.Errorf("%q: -from the list +from the table\n%s", text, d)
+		}
+	}
+	if near := out.Near(t.Context(), encoding.UIDTagV, "pod.web-1"); near != nil {
+		t.Errorf("near: %q, want none", near)
+	}
+}
+
+// What nobody announces shows after a while: names that OpenTSDB deletes, and names whose UIDs it draws at random.
+func TestFind_unannounced(t *testing.T) {
+	st := opentest.Embedded(t, tables...)
+	d := dictionary(st)
+	now := time.Unix(1e9, 0)
+	x := completion.New(completion.Config{Names: d, Shared: true, Now: func() time.Time { return now }})
+	change := func(m store.Mutation) {
+		t.Helper()
+		m.Family, m.Qualifier = encoding.FamilyID, []byte("tagv")
+		if err := st.Apply(t.Context(), "tsdb-uid", []store.Mutation{m}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f := func(after time.Duration, want ...string) {
+		t.Helper()
+		now = now.Add(after)
+		if d := cmp.Diff(want, find(t, x, "web")); d != "" {
+			t.Errorf("-want +got\n%s", d)
+		}
+	}
+	for _, name := range []string{"web1", "web2"} {
+		if _, err := d.Assign(t.Context(), encoding.UIDTagV, name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f(0, "web1", "web2")
+	change(store.Mutation{Kind: store.DeleteCell, Row: []byte("web1")})
+	f(4*time.Minute, "web1", "web2")
+	f(time.Minute, "web2")
+
+	change(store.Mutation{Row: []byte("web8"), Value: []byte{7, 7, 7}})
+	f(5*time.Minute, "web2", "web8")
+	change(store.Mutation{Row: []byte("web9"), Value: []byte{7, 7, 8}})
+	f(9*time.Second, "web2", "web8")
+	f(time.Second, "web2", "web8", "web9")
+}
+
 // assigning is a store that calls a function before each block of a scan.
 type assigning struct {
 	store.Store

@@ -43,16 +43,32 @@ func (l *list) span(i int) (from, to uint32) {
 	return from, l.ends[i] - 1
 }
 
-// with returns a list that has more names, which l has not.
+// listBytes is about the memory of a name in a list.
+func listBytes(name string) int64 { return 2*int64(len(name)+1) + 4 }
+
+// bytes is the memory of a list; nil takes none.
+func (l *list) bytes() int64 {
+	if l == nil {
+		return 0
+	}
+	return 2*int64(len(l.text)) + 4*int64(len(l.ends))
+}
+
+// with returns a list that has more names, which are sorted.
 func (l *list) with(more []string) *list {
 	all := make([]string, 0, len(l.ends)+len(more))
 	for i := range l.ends {
 		from, to := l.span(i)
-		all = append(all, l.text[from:to])
+		name := l.text[from:to]
+		for len(more) > 0 && more[0] < name {
+			all, more = append(all, more[0]), more[1:]
+		}
+		if len(more) > 0 && more[0] == name {
+			more = more[1:]
+		}
+		all = append(all, name)
 	}
-	all = append(all, more...)
-	slices.Sort(all)
-	return newList(all)
+	return newList(append(all, more...))
 }
 
 // search adds the names that hold all words to m, in byte order.

@@ -10,7 +10,7 @@ import (
 	"downpour/gateway/java"
 )
 
-// suggestion is what /api/suggest is asked for.
+// suggestion is what a request to /api/suggest wants.
 type suggestion struct {
 	kind  encoding.UIDKind
 	text  string // "" is all names
@@ -54,7 +54,7 @@ func (h *Handlers) suggestPrefix(ctx context.Context, asked suggestion) ([]strin
 	return names, checkSuggestions(len(names))
 }
 
-// TotalHeader is how many names there are, of which an answer has the first.
+// TotalHeader is how many names match; an answer has the first of them.
 const TotalHeader = "Downpour-Total"
 
 // suggestParts returns the names that hold the words of a text, and sets their number as a header.
@@ -82,7 +82,7 @@ func checkSuggestions(n int) error {
 		maxSuggestions)
 }
 
-// readSuggestion reads what is asked for from the URL or from the body.
+// readSuggestion reads it from the URL or from the body.
 func readSuggestion(w http.ResponseWriter, r *http.Request) (asked suggestion, err error) {
 	var in struct {
 		Type  string `json:"type"`

@@ -93,11 +93,16 @@ func (h *Handlers) arrow(request context.Context, w http.ResponseWriter, r *http
 		}
 	}
 
-	// All rows are read. Groups are merged no faster than the client reads them, and
-	// one that reads slowly keeps no heavy query waiting.
-	entered.Computed()
-
+	// Points are made no faster than the client takes them, and one that takes them slowly keeps no heavy query
+	// waiting: if all rows are read, the query is heavy no more, else not while it waits for the client.
 	f := &filler{answer: answer, ctx: request, left: h.Timeout - time.Since(began), check: h.AnswerLimits.checkArrow}
+	if answer.ReadsOn() {
+		f.yield = entered.Yield
+		entered.Yield()
+	} else {
+		entered.Computed()
+	}
+
 	SetIncompleteHeader(w, &answer.Stats)
 	t := h.newTagWriter(w, r, q)
 	sent, err := writeArrow(t, f,
@@ -135,6 +140,7 @@ type filler struct {
 	ctx    context.Context
 	left   time.Duration
 	check  func(points int) error
+	yield  func() // called in each pause of an answer that reads on; nil for others
 
 	// The period of work since the last pause. One context serves all its groups, because making
 	// one for each costs a tenth of an answer of small groups.
@@ -162,6 +168,9 @@ func (f *filler) pause() {
 		f.cancel()
 		f.left -= time.Since(f.began)
 		f.work = nil
+	}
+	if f.yield != nil {
+		f.yield()
 	}
 }
 

@@ -1,8 +1,6 @@
 package hbasefake
 
 import (
-	"slices"
-
 	"github.com/tsuna/gohbase/pb"
 	"google.golang.org/protobuf/proto"
 )
@@ -20,6 +18,7 @@ func (s *server) faultLocked(method string, call *call) Fault {
 	if s.c.hook == nil {
 		return Fault{} // without a hook the call is not decoded
 	}
+	key, conditional := s.keyLocked(call)
 	return s.c.hook(Call{
 		Server: s.index,
 		Method: method,
@@ -28,39 +27,41 @@ func (s *server) faultLocked(method string, call *call) Fault {
 		Cells:  countCells(call.cells),
 		Row:    firstRow(call.cells),
 		Filter: hasFilter(call),
-		Key:    s.keyLocked(call),
-		If:     hasCondition(call),
+		Key:    key,
+		If:     conditional,
 	})
 }
 
-// keyLocked returns the first row that a call names, "" if it names none.
-func (s *server) keyLocked(call *call) string {
+// keyLocked returns the first row that a call names, "" if it names none, and whether it changes rows on conditions.
+func (s *server) keyLocked(call *call) (key string, conditional bool) {
 	switch call.header.GetMethodName() {
 	case "Scan":
 		var m pb.ScanRequest
 		_ = proto.Unmarshal(call.param, &m)
 		if sc := s.c.scanners[m.GetScannerId()]; sc != nil {
-			return sc.began
+			return sc.began, false
 		}
-		return string(m.GetScan().GetStartRow())
+		return string(m.GetScan().GetStartRow()), false
 	case "Get":
 		var m pb.GetRequest
 		_ = proto.Unmarshal(call.param, &m)
-		return string(m.GetGet().GetRow())
+		return string(m.GetGet().GetRow()), false
 	case "Mutate":
 		var m pb.MutateRequest
 		_ = proto.Unmarshal(call.param, &m)
-		return string(m.GetMutation().GetRow())
+		return string(m.GetMutation().GetRow()), false
 	case "Multi":
 		var m pb.MultiRequest
 		_ = proto.Unmarshal(call.param, &m)
 		for _, r := range m.GetRegionAction() {
 			for _, a := range r.GetAction() {
-				return string(a.GetMutation().GetRow()) + string(a.GetGet().GetRow())
+				// gohbase does not know the field of the condition.
+				return string(a.GetMutation().GetRow()) + string(a.GetGet().GetRow()),
+					len(r.ProtoReflect().GetUnknown()) > 0
 			}
 		}
 	}
-	return ""
+	return "", false
 }
 
 // tableLocked returns the table of a Scan or Get call, "" for other methods.
@@ -105,16 +106,4 @@ func hasFilter(call *call) bool {
 	var m pb.ScanRequest
 	return call.header.GetMethodName() == "Scan" && proto.Unmarshal(call.param, &m) == nil &&
 		m.GetScan().GetFilter() != nil
-}
-
-// hasCondition reports whether a call is a Multi that changes rows on conditions. gohbase does not know the field.
-func hasCondition(call *call) bool {
-	if call.header.GetMethodName() != "Multi" {
-		return false
-	}
-	var m pb.MultiRequest
-	_ = proto.Unmarshal(call.param, &m)
-	return slices.ContainsFunc(m.GetRegionAction(), func(a *pb.RegionAction) bool {
-		return len(a.ProtoReflect().GetUnknown()) > 0
-	})
 }
