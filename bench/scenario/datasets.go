@@ -56,6 +56,8 @@ var (
 
 	// Before now, with storage of its own on the side of VictoriaMetrics.
 	own      = &dataset{name: "own storage", own: true, fill: putIntoBoth}
+	sealed   = &dataset{name: "sealed", own: true, fill: putAndSeal}
+	tsbs     = &dataset{name: "TSBS", own: true, data: tsbsData, fill: fillAndSeal}
 	manyPods = &dataset{name: "pods", own: true, pods: true}
 
 	allTime         = &dataset{name: "all time", fill: fillHosts}

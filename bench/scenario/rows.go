@@ -127,6 +127,20 @@ var scenarios = []scenario{
 			what:      "sum:5m-avg, embedded, straight after loading",
 			questions: []question{{m: sum, aims: []aim{faster("embedded", 2.5, victoria)}}}},
 	}},
+	{rows: words("rest"), seconds: 60, big: 180, on: sealed, steps: []step{
+		asks{sides: onOwn, figures: "{scale} sealed, ", unit: bucket, warm: 2, what: "{M}, embedded, sealed",
+			questions: []question{
+				{m: sum, aims: []aim{faster("rest", 5, victoria)}},
+				{m: byRegion, aims: []aim{faster("rest", 5, victoria)}},
+				{m: maxima, aims: []aim{faster("rest", 2.5, victoria)}},
+			}},
+		asks{sides: onOwn, figures: "{scale} sealed, ", times: 4, what: "one host of {hosts}, embedded, sealed",
+			questions: []question{{of: batches(oneHost), aims: []aim{faster("rest", 1, victoria)}}}},
+		do(resting),
+	}},
+	{rows: words("tsbs"), seconds: 150, on: tsbs, steps: []step{
+		asks{sides: []string{ours}, figures: "TSBS ", times: 4, verify: none, questions: tsbsQuestions("tsbs")},
+	}},
 	{rows: words("hbaseput"), seconds: 90, steps: []step{
 		puts{
 			sides:    []string{tsd, singly, multi},

@@ -14,13 +14,13 @@ import (
 	"time"
 )
 
-// VictoriaMetrics is a running single-node server of the system's packages,
-// with storage of its own.
+// VictoriaMetrics is a running single-node server with storage of its own: the program on PATH, or else that of the
+// system's packages.
 type VictoriaMetrics struct {
 	URL     string // http://127.0.0.1:PORT, queries
 	Telnet  string // host:port of OpenTSDB's telnet put
 	PutURL  string // http://127.0.0.1:PORT, OpenTSDB's POST /api/put
-	Version string // of the package
+	Version string // of the program
 	Process *Process
 
 	dir string
@@ -30,7 +30,7 @@ type VictoriaMetrics struct {
 // it answers. It keeps all times, caches no answers, shows what was put at once, and
 // answers queries of many series.
 func StartVictoriaMetrics(ctx context.Context) (*VictoriaMetrics, error) {
-	path, version, err := victoriaProgram()
+	path, version, err := victoriaProgram(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("start VictoriaMetrics: %w", err)
 	}
@@ -70,8 +70,13 @@ func StartVictoriaMetrics(ctx context.Context) (*VictoriaMetrics, error) {
 	return v, nil
 }
 
-// victoriaProgram finds what setup has unpacked.
-func victoriaProgram() (path, version string, err error) {
+// victoriaProgram finds the program on PATH, which somebody may have built from newer sources, or else what setup has
+// unpacked.
+func victoriaProgram(ctx context.Context) (path, version string, err error) {
+	if path, err = exec.LookPath("victoria-metrics"); err == nil {
+		text, err := exec.CommandContext(ctx, path, "-version").Output()
+		return path, "on PATH, " + strings.TrimSpace(string(text)), err
+	}
 	dir, err := Root()
 	if err != nil {
 		return "", "", err

@@ -1,0 +1,78 @@
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"downpour/bench"
+	"downpour/bench/peer"
+	"downpour/encoding"
+	"downpour/gateway/write"
+	"downpour/pushdown/store"
+)
+
+// putAndSeal puts the data set into both systems, and has the embedded store seal it.
+func putAndSeal(ctx context.Context, s *stage) error {
+	if err := putIntoBoth(ctx, s); err != nil {
+		return err
+	}
+	if err := s.set.at.Stop(); err != nil {
+		return err
+	}
+	return s.opened(s.set.at, func(st store.Store) error { return s.seal(ctx, st) })
+}
+
+// fillAndSeal writes the data set straight into the embedded store, and seals it.
+func fillAndSeal(ctx context.Context, s *stage) error {
+	return s.opened(s.set.at, func(st store.Store) error {
+		err := bench.Fill(ctx, st, encoding.DefaultSchema(), "tsdb", s.set.data, write.Appended, nil)
+		if err != nil {
+			return err
+		}
+		return s.seal(ctx, st)
+	})
+}
+
+// seal writes all rows of the data set in their compact form, as DOWNPOUR_SEAL does in the background.
+func (s *stage) seal(ctx context.Context, st store.Store) error {
+	s.cfg.Progress.Sayf("sealing %s", s.set.name)
+	done, err := st.Features().Seal(ctx, "tsdb", time.Time{}, time.Now(), func(store.SealReport) error { return nil })
+	if err == nil && done.Sealed != rowsIn(s.set.data) {
+		err = fmt.Errorf("got %+v, want %d rows sealed", done, rowsIn(s.set.data))
+	}
+	return err
+}
+
+// resting compares what both systems take once they have come to rest: bytes a point on disk, and resident memory.
+func resting(ctx context.Context, s *stage) error {
+	servers, err := s.sides(ctx, onOwn)
+	if err != nil {
+		return err
+	}
+	var disk, memory [2]float64
+	for i, server := range servers {
+		dir := server.Dir
+		if server.Name == peer.Downpour {
+			dir = filepath.Join(s.set.at.Dir, "data")
+		}
+		size, err := quiet(ctx, dir)
+		if err != nil {
+			return fmt.Errorf("%s: %w", server.Name, err)
+		}
+		disk[i] = float64(size) / float64(s.set.data.Points())
+	}
+	for i, server := range servers {
+		m, err := server.Process.Memory()
+		if err != nil {
+			return err
+		}
+		memory[i] = float64(m.Resident)
+	}
+	s.cfg.add(s.amounts("rest", "bytes stored per point, embedded, sealed, at rest", "VictoriaMetrics, own storage", 1,
+		disk[1], disk[0], inBytes))
+	s.cfg.add(s.amounts("rest", "resident memory after these queries", "VictoriaMetrics", 1.2,
+		memory[1], memory[0], inMiB))
+	return nil
+}
