@@ -1,6 +1,7 @@
 // Package lookup finds series by metric and tags, without reading their points: in the
 // meta table, which has a row for each series, or in the data table, which has a row
-// for each series and hour.
+// for each series and hour. The values of a tag come from recent rows where the meta table
+// knows none.
 // Source: TimeSeriesLookup, TSUIDQuery.
 package lookup
 
@@ -8,6 +9,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"time"
 
 	"downpour/encoding"
 	"downpour/pushdown/process/memory"
@@ -29,13 +31,20 @@ type Config struct {
 	MetaTable string
 	Schema    encoding.Schema
 	Names     Names
+	// Now is the clock; default time.Now.
+	Now func() time.Time
 }
 
 // Finder finds series. It may be used by several goroutines.
 type Finder struct{ cfg Config }
 
 // New returns a finder over the configured tables.
-func New(cfg Config) *Finder { return &Finder{cfg} }
+func New(cfg Config) *Finder {
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	return &Finder{cfg}
+}
 
 // Any is the key or value that matches all.
 const Any = "*"

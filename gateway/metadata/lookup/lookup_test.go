@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -199,9 +200,14 @@ func (f *fixture) dataTable(t *rapid.T, q Query, want []Series) {
 }
 
 // The values of a tag are those of the series that match, whatever else these have, each once; of
-// more than the limit so many are returned, and it is said.
+// more than the limit so many are returned, and it is said. Where the meta table has no series, they are those
+// of a metric's recent rows.
 func TestValues(t *testing.T) {
 	f := newFixture(t, 0)
+	cfg := f.cfg
+	cfg.MetaTable = "tsdb-uid" // whose rows are of no series
+	cfg.Now = func() time.Time { return time.Unix(1357002000+60, 0) }
+	untracked := New(cfg)
 	rapid.Check(t, func(t *rapid.T) {
 		q := drawQuery(t)
 		key := rapid.SampledFrom([]string{"k0", "k1", "k2"}).Draw(t, "of")
@@ -219,25 +225,49 @@ func TestValues(t *testing.T) {
 		}
 		want := slices.Sorted(maps.Keys(values))
 
-		got, more, err := f.Values(t.Context(), q, key, limit)
-		if err != nil {
-			t.Fatal(err)
+		check := func(finder *Finder, want []string, since int64) {
+			t.Helper()
+			got, err := finder.Values(t.Context(), q, key, limit)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.More != (len(want) > limit) || got.Since != since {
+				t.Fatalf("got %+v, want more %t, since %d: there are %v", got, len(want) > limit, since, want)
+			}
+			if !got.More && !slices.Equal(got.Values, want) {
+				t.Fatalf("got %v, want %v", got.Values, want)
+			}
+			unwanted := func(v string) bool { return !slices.Contains(want, v) }
+			if got.More && (len(got.Values) != limit || slices.ContainsFunc(got.Values, unwanted)) {
+				t.Fatalf("got %v, want %d of %v", got.Values, limit, want)
+			}
 		}
-		if more != (len(want) > limit) {
-			t.Fatalf("more %t, want %t: there are %v", more, len(want) > limit, want)
-		}
-		if !more && !slices.Equal(got, want) {
-			t.Fatalf("got %v, want %v", got, want)
-		}
-		if more && (len(got) != limit || slices.ContainsFunc(got, func(v string) bool { return !values[v] })) {
-			t.Fatalf("got %v, want %d of %v", got, limit, want)
+		check(f.Finder, want, 0)
+		switch ofAll := q.Metric == nil || *q.Metric == "" || *q.Metric == Any; {
+		case ofAll || len(want) == 0: // not each row of the table
+			check(untracked, nil, 0)
+		default:
+			check(untracked, want, 1356998400)
 		}
 	})
 
 	m := "m0"
 	var unknown *uid.NoSuchNameError
-	if _, _, err := f.Values(t.Context(), Query{Metric: &m}, "no such key", 5); !errors.As(err, &unknown) {
+	if _, err := f.Values(t.Context(), Query{Metric: &m}, "no such key", 5); !errors.As(err, &unknown) {
 		t.Errorf("error %v, want that the key has no UID", err)
+	}
+
+	// Further back only where nothing is nearer.
+	for hours, since := range map[int64]int64{1: 1356998400, 5: 1356998400 - 18*3600, 500: 1356998400 - 219*3600} {
+		cfg.Now = func() time.Time { return time.Unix(1356998400+hours*3600, 0) }
+		got, err := New(cfg).Values(t.Context(), Query{Metric: &m}, "k0", 5)
+		if err != nil || len(got.Values) == 0 || got.Since != since {
+			t.Errorf("rows %d hours ago: %+v, %v; want those since %d", hours, got, err, since)
+		}
+	}
+	cfg.Now = func() time.Time { return time.Unix(1356998400+10_000*3600, 0) }
+	if got, err := New(cfg).Values(t.Context(), Query{Metric: &m}, "k0", 5); err != nil || len(got.Values) > 0 {
+		t.Errorf("rows of a year ago: %+v, %v; want none", got, err)
 	}
 }
 

@@ -3,55 +3,131 @@ package lookup
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
+	"errors"
 	"slices"
 
 	"downpour/encoding"
 	"downpour/pushdown/process/memory"
+	"downpour/pushdown/store"
 )
 
-// Values returns the values that a tag key has in the series that match, each once and by name:
-// at most limit of them, which is positive, and whether there are more. It reads the meta table,
-// as far as it must; which ones of more it returns is left open. Errors are those of Find.
-func (f *Finder) Values(ctx context.Context, q Query, key string, limit int) (values []string, more bool, err error) {
+// Values are values of a tag key, each once and by name.
+type Values struct {
+	Values []string
+	More   bool // there are more, or there may be
+	// Since is 0 if the values are those of the meta table, else the time, in seconds, from which on rows were
+	// read: the meta table knows no such series.
+	Since int64
+}
+
+// recent are how many hours of rows are read where the meta table knows no such series: the fewest in which there
+// is one.
+var recent = []int64{2, 24, 30 * 24}
+
+// recentRows bounds the rows that are read then.
+const recentRows = 1_000_000
+
+// errEnough ends a reading of rows.
+var errEnough = errors.New("enough values")
+
+// Values returns the values that a tag key has in the series that match, at most limit of them, which is positive.
+// It reads the meta table as far as it must; which ones of more it returns is left open. If that has none, because puts
+// do not record their series, it reads the keys of recent rows. Errors are those of Find.
+func (f *Finder) Values(ctx context.Context, q Query, key string, limit int) (found Values, err error) {
 	keyUID, err := f.cfg.Names.Resolve(ctx, encoding.UIDTagK, key)
 	if err != nil {
-		return nil, false, err
+		return found, err
 	}
 	if !slices.ContainsFunc(q.Tags, func(t Tag) bool { return t.Key != nil && *t.Key == key }) {
 		q.Tags = append(slices.Clone(q.Tags), Tag{Key: &key})
 	}
 	w, err := f.resolve(ctx, q)
 	if err != nil {
-		return nil, false, err
+		return found, err
 	}
 
-	seen := map[string]bool{}
-	var uids []encoding.UID
-	var pairs []encoding.TagPair
-scans:
-	for _, s := range f.scans(w, true) {
-		for tsuid, err := range f.admitted(ctx, s, w, true) {
+	v := &valueSet{finder: f, wanted: w, key: keyUID, limit: limit, seen: map[string]bool{}}
+	err = v.read(ctx, f.scans(w, true), true)
+	for _, hours := range recent {
+		// Without a metric all rows of the table would be read.
+		if err != nil || len(v.uids) > 0 || w.metric == nil {
+			break
+		}
+		found.Since = encoding.Hour(f.cfg.Now().Unix()) - (hours-1)*encoding.RowSeconds
+		err = v.read(ctx, since(f.scans(w, false), found.Since), false)
+	}
+	if err != nil && !errors.Is(err, errEnough) {
+		return found, err
+	}
+	if len(v.uids) == 0 {
+		found.Since = 0
+	}
+
+	found.More = err != nil
+	found.Values, err = f.cfg.Names.Names(ctx, encoding.UIDTagV, v.uids)
+	slices.Sort(found.Values)
+	return found, err
+}
+
+// since has scans of a metric's rows begin at a time, in seconds.
+func since(scans []store.Scan, seconds int64) []store.Scan {
+	for i := range scans {
+		scans[i].Start = binary.BigEndian.AppendUint32(scans[i].Start, encoding.KeyTime(seconds))
+	}
+	return scans
+}
+
+// valueSet collects the values of a key.
+type valueSet struct {
+	finder *Finder
+	wanted *wanted
+	key    encoding.UID
+	limit  int
+
+	seen  map[string]bool
+	uids  []encoding.UID
+	pairs []encoding.TagPair
+	rows  int // of the data table
+}
+
+// read adds the values in the rows of some scans. It returns errEnough if it left some out.
+func (v *valueSet) read(ctx context.Context, scans []store.Scan, meta bool) error {
+	for _, s := range scans {
+		for tsuid, err := range v.finder.admitted(ctx, s, v.wanted, meta) {
 			if err != nil {
-				return nil, false, err
+				return err
 			}
-			_, tags, _ := f.cfg.Schema.SplitTSUID(tsuid) // it was checked when it was read
-			pairs = f.cfg.Schema.AppendPairs(pairs[:0], tags)
-			at := slices.IndexFunc(pairs, func(p encoding.TagPair) bool { return bytes.Equal(p.K, keyUID) })
-			if at < 0 || seen[string(pairs[at].V)] {
-				continue
+			if !meta {
+				v.rows++
 			}
-			if more = len(uids) == limit; more {
-				break scans
+			if v.rows > recentRows {
+				return errEnough
 			}
-			if err := memory.Reserve(ctx, tagBytes+tsuidBytes); err != nil {
-				return nil, false, err
+			if err := v.add(ctx, tsuid); err != nil {
+				return err
 			}
-			seen[string(pairs[at].V)] = true
-			uids = append(uids, bytes.Clone(pairs[at].V))
 		}
 	}
+	return nil
+}
 
-	values, err = f.cfg.Names.Names(ctx, encoding.UIDTagV, uids)
-	slices.Sort(values)
-	return values, more, err
+// add adds the value of a series.
+func (v *valueSet) add(ctx context.Context, tsuid encoding.UID) error {
+	schema := v.finder.cfg.Schema
+	_, tags, _ := schema.SplitTSUID(tsuid) // it was checked when it was read
+	v.pairs = schema.AppendPairs(v.pairs[:0], tags)
+	at := slices.IndexFunc(v.pairs, func(p encoding.TagPair) bool { return bytes.Equal(p.K, v.key) })
+	if at < 0 || v.seen[string(v.pairs[at].V)] {
+		return nil
+	}
+	if len(v.uids) == v.limit {
+		return errEnough
+	}
+	if err := memory.Reserve(ctx, tagBytes+tsuidBytes); err != nil {
+		return err
+	}
+	v.seen[string(v.pairs[at].V)] = true
+	v.uids = append(v.uids, bytes.Clone(v.pairs[at].V))
+	return nil
 }

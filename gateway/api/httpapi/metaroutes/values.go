@@ -10,10 +10,12 @@ import (
 // mostValues bounds the values that are listed.
 const mostValues = 10_000
 
-// valuesAnswer are the values of a tag, and whether there are more.
+// valuesAnswer are the values of a tag, and whether there are more. Since, in seconds, is there if they are those of
+// rows from then on: the meta table knows no such series.
 type valuesAnswer struct {
 	Values []string `json:"values"`
 	More   bool     `json:"more"`
+	Since  int64    `json:"since,omitempty"`
 }
 
 // values answers with the values of the tag key of the parameter tagk in the series that a lookup
@@ -36,9 +38,10 @@ func (h *Handlers) values(w http.ResponseWriter, r *http.Request, body []byte) e
 	if err := h.flushMeta(ctx); err != nil {
 		return err
 	}
-	found, more, err := h.Lookup.Values(ctx, lookup.Query{Metric: in.Metric, Tags: in.Tags}, key, int(in.Limit))
+	found, err := h.Lookup.Values(ctx, lookup.Query{Metric: in.Metric, Tags: in.Tags}, key, int(in.Limit))
 	if err != nil {
 		return lookupError(err)
 	}
-	return httpio.WriteJSON(w, r, http.StatusOK, valuesAnswer{Values: append([]string{}, found...), More: more})
+	return httpio.WriteJSON(w, r, http.StatusOK,
+		valuesAnswer{Values: append([]string{}, found.Values...), More: found.More, Since: found.Since})
 }

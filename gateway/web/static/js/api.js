@@ -39,17 +39,10 @@ export const suggest = (type, max = 40) => async (q, signal) => {
 
 export const aggregators = () => get('/api/aggregators');
 
-// lookup finds series of a metric: {tags} each, at most limit of them.
-export const lookup = async (m, limit, signal) => (await get(`/api/search/lookup?${new URLSearchParams({ m, limit })}`, signal)).results;
-
-// seriesWith finds series of a metric by tags {key, value}; those of one key are alternatives.
-export const seriesWith = async (metric, tags, limit, signal) => (await (await request('/api/search/lookup', {
+// tagValues returns {values, more, since}: those of a tag in the series of a metric that have some tags {key, value};
+// those of one key are alternatives. since, in seconds, is there if they are those of rows from then on.
+export const tagValues = async (metric, tagk, tags, limit, signal) => (await request(`/api/search/values?${new URLSearchParams({ tagk })}`, {
   method: 'POST', signal, body: JSON.stringify({ metric, tags, limit }), headers: { 'Content-Type': 'application/json' },
-})).json()).results;
-
-// tagValues returns {values, more}: those of a tag in the series that have such tags, as above.
-export const tagValues = async (metric, tagk, tags, limit) => (await request(`/api/search/values?${new URLSearchParams({ tagk })}`, {
-  method: 'POST', body: JSON.stringify({ metric, tags, limit }), headers: { 'Content-Type': 'application/json' },
 })).json();
 
 const post = (query, parameters, accept) => request(`/api/query?${parameters}`, {

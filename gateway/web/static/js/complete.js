@@ -1,10 +1,10 @@
 // What a tag may be called: first what the answer on screen and the metric's own
 // series have, then what the server knows of any metric.
 
-import { lookup, suggest } from './api.js';
+import { tagValues as valuesOf, suggest } from './api.js';
 
 const shown = 40;
-const series = 2000;    // looked at for the values of a key
+const listed = 2000;    // values of a key
 const fresh = 30_000;   // ms for which they are remembered
 
 // tagKeys suggests keys; known() are those of the answer.
@@ -13,13 +13,12 @@ export const tagKeys = (known) => async (q, signal) => union(match(known(), q), 
 // tagValues suggests values of a key of a metric; of "a|b" the last is completed.
 // about() is {metric, key}.
 export function tagValues(about) {
-  const remembered = { of: '', at: 0, values: [] };
+  const remembered = { metric: '', key: '', at: 0, values: [], whole: false };
   const values = async (signal) => {
     const { metric, key } = about();
-    const of = `${metric}{${key}=*}`;
-    if (remembered.of !== of || Date.now() - remembered.at > fresh) {
-      const found = metric && key ? await lookup(of, series, signal).catch((e) => nothing(e, signal)) : [];
-      Object.assign(remembered, { of, at: Date.now(), values: [...new Set(found.map((r) => r.tags[key]).filter(Boolean))].sort(), whole: found.length > 0 && found.length < series });
+    if (remembered.metric !== metric || remembered.key !== key || Date.now() - remembered.at > fresh) {
+      const found = metric && key ? await valuesOf(metric, key, [], listed, signal).catch((e) => nothing(e, signal)) : none;
+      Object.assign(remembered, { metric, key, at: Date.now(), values: found.values, whole: found.values.length > 0 && !found.more });
     }
     return remembered;
   };
@@ -33,10 +32,12 @@ export function tagValues(about) {
   };
 }
 
-// Without a meta table, the names of all metrics have to do.
+const none = { values: [], more: false };
+
+// Where none can be had, the names of all metrics have to do.
 function nothing(error, signal) {
   if (signal.aborted) throw error;
-  return [];
+  return none;
 }
 
 // match puts names that begin with q before those that hold it.

@@ -6,7 +6,6 @@ import { match } from '../complete.js';
 import { questionOf } from './variables.js';
 
 const valuesListed = 5000; // of a tag
-const seriesAtMost = 5000; // in which names are looked for
 const namesAtMost = 200;   // that begin as what is typed
 const fresh = 60_000;      // ms for which a list is remembered
 const again = 5_000;       // ms until one that failed is asked for again
@@ -14,11 +13,10 @@ const listsAtMost = 100;   // remembered
 
 const inOrder = new Intl.Collator(undefined, { numeric: true }).compare;
 
-const valuesOf = (series, tagk) => [...new Set(series.map((s) => s.tags[tagk]).filter((v) => v !== undefined))].sort(inOrder);
-
-// A list is {values, whole, loading, fault, others}: whole says that there are no more, others
-// that they are names of any metric, since none is known to be of this one.
-const nothing = { values: [], whole: true, loading: false, fault: '', others: false };
+// A list is {values, whole, loading, fault, others, since}: whole says that there are no more, others
+// that they are names of any metric, since none is known to be of this one; since, if not 0, from which second
+// on the series have points.
+const nothing = { values: [], whole: true, loading: false, fault: '', others: false, since: 0 };
 
 export class Values {
   // onChange() hears of a list that has come. asking are the requests, those of api.js.
@@ -51,19 +49,15 @@ export class Values {
   forget() { this.lists.clear(); }
 
   async #load(question) {
-    const { values, more } = await this.asking.tagValues(question.metric, question.tagk, question.tags, valuesListed);
+    const { values, more, since = 0 } = await this.asking.tagValues(question.metric, question.tagk, question.tags, valuesListed);
     if (values.length === 0) return this.#any();
-    return { values: values.sort(inOrder), whole: !more, fault: '', others: false };
+    return { values: values.sort(inOrder), whole: !more, fault: '', others: false, since };
   }
 
   // any are names of any metric: where series are not tracked, none is found.
   async #any() {
     const values = await this.asking.suggest('tagv', namesAtMost)('');
-    return { values: values.sort(inOrder), whole: values.length === 0, fault: '', others: values.length > 0 };
-  }
-
-  #series({ metric, tags }, own, signal) {
-    return this.asking.seriesWith(metric, [...own, ...tags], seriesAtMost, signal);
+    return { values: values.sort(inOrder), whole: values.length === 0, fault: '', others: values.length > 0, since: 0 };
   }
 
   // search returns values that have a text, those that begin with it first: of a list that is
@@ -76,8 +70,9 @@ export class Values {
     const names = await this.asking.suggest('tagv', namesAtMost)(text, signal);
     if (list.others || names.length === 0) return match([...new Set([...own, ...names])], text);
     const question = questionOf(variable, chosen);
-    const found = await this.#series(question, names.map((value) => ({ key: question.tagk, value })), signal);
-    return match([...new Set([...own, ...valuesOf(found, question.tagk)])], text);
+    const tags = [...names.map((value) => ({ key: question.tagk, value })), ...question.tags];
+    const found = await this.asking.tagValues(question.metric, question.tagk, tags, valuesListed, signal);
+    return match([...new Set([...own, ...found.values.sort(inOrder)])], text);
   }
 }
 
