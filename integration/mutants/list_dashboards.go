@@ -103,7 +103,7 @@ var ofDashboards = []mutant{
 		test: "TestCheck_variables",
 	}, {
 		name: "values-of-a-tag-cut-silently", file: "gateway/metadata/lookup/values.go",
-		old: "			if more = len(uids) == limit; more {", new: "			if len(uids) == limit {",
+		old: "	if len(v.uids) == v.limit {\n		return errEnough\n", new: "	if len(v.uids) == v.limit {\n		return nil\n",
 		test: "TestValues",
 	}, {
 		name: "annotations-offered-to-readers", file: "gateway/api/httpapi/metaroutes/annotation.go",
