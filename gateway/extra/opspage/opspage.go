@@ -276,15 +276,20 @@ func (o *operations) reportUIDs(ctx context.Context, now time.Time) ([]opsroutes
 	return u.last, u.failed
 }
 
-// countSeries counts the series of the meta table, for as long as a query may take.
+// countSeries counts series, for as long as a query may take.
 func (o *operations) countSeries(ctx context.Context, top int) (*seriescount.Counts, error) {
 	within, cancel := context.WithTimeout(ctx, o.Config.QueryTimeout)
 	defer cancel()
+	if flush := o.Metadata.FlushMeta; flush != nil {
+		_ = flush(within) // what it could not write is counted with the next point
+	}
 	return seriescount.Run(ctx, within, seriescount.Config{
-		Store:  o.Store,
-		Table:  o.Config.TableMeta,
-		Schema: o.Config.Schema(),
-		Names:  o.Names,
+		Store:     o.Store,
+		Table:     o.Config.TableMeta,
+		DataTable: o.Config.TableData,
+		Schema:    o.Config.Schema(),
+		Names:     o.Names,
+		Now:       time.Now,
 	}, top)
 }
 

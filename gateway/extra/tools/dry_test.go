@@ -190,6 +190,7 @@ func TestDryRun_others(t *testing.T) {
 		{"uid", "fsck"},
 		{"uid", "grep", "."},
 		{"dashboard", "list"},
+		{"series", "top"},
 		{"retention", "plan"},
 		{"fsck", "--full-scan"},
 	} {

@@ -95,6 +95,15 @@ runs beside gateways and TSDs. How much of it is proven it says at the end.
   gateway rollup -dry-run 2024/01/01 2024/02/01 sys.cpu.user
   gateway rollup 30d-ago now sys.cpu.user sys.cpu.sys`
 
+	helpSeries = `Reads the keys of the meta table, one for each series, which takes a second for a
+million. Where puts do not record series there, as on an HBase without
+DOWNPOUR_META_TRACKING, it counts the series that have a row of the last full
+hour, and says so. A gateway counts for as long as a query may take, and the sum
+is "at least" so much then.
+
+  gateway series top
+  gateway series -top 100 -gateway http://127.0.0.1:4242 top`
+
 	helpDashboard = `get prints the document as it was saved, and its version on standard error. put
 saves FILE, or - for standard input: as a new dashboard, or with -replace N in
 place of version N. If another version is in force nothing is changed, and the

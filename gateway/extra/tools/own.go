@@ -154,7 +154,11 @@ func ownRoutes(s Served) http.Handler {
 
 	mux := http.NewServeMux()
 	mux.Handle("/api/tools/", Handler(s))
-	routes := map[string]httpio.Endpoint{"api/query": query.Endpoints()["api/query"]}
+	series := work.seriesRoute()
+	routes := map[string]httpio.Endpoint{
+		"api/query":      query.Endpoints()["api/query"],
+		"api/ops/series": series.Endpoints()["api/ops/series"],
+	}
 	maps.Copy(routes, dashboards.Endpoints())
 	for path, e := range routes {
 		mux.HandleFunc("/"+path, func(w http.ResponseWriter, r *http.Request) {

@@ -8,6 +8,7 @@
 //	uid grep|assign|rename|delete …   look at and change names
 //	uid treesync|treepurge …          put series into trees, and delete what trees hold
 //	uid fsck|metasync|metapurge …     check and repair names, make and delete meta data
+//	series top                        count series by metric, and values by tag key
 //	scan START [END] AGG METRIC …     print rows as they are stored
 //	fsck START [END] AGG METRIC …     check rows of the data table, and repair them
 //	compact START END METRIC…         make one cell of the points of each row, on HBase
@@ -144,6 +145,8 @@ func Commands() []Command {
 			"[fix] [delete_unknown] | metasync | metapurge | treesync | treepurge ID [true]",
 			"look at, change and check names; KIND is metrics, tagk or tagv", helpUID, runUID, uidFlags,
 			changesUID, false},
+		{"series", "[-top N] top", "count series: the metrics with most of them, the tag keys with most values", helpSeries,
+			runSeries, seriesFlags, nil, false},
 		{"scan", "[--import | --delete [-dry-run]] START [END] AGG METRIC tag=value…", "print rows as they are stored",
 			helpScan, scanRows, scanFlags, changesScanned, false},
 		{"fsck", "[flags] START [END] AGG METRIC tag=value… | --full-scan",
@@ -185,6 +188,7 @@ type options struct {
 	keep                   int
 	version                int64
 	replace                string
+	top                    int
 }
 
 // call is one command being run.

@@ -1,13 +1,16 @@
-// Package seriescount counts the series of the meta table: those of each metric, and the values
-// that each tag key has in them. It reads the keys of the table's rows, one for each series, and
-// nothing of their cells.
+// Package seriescount counts series: those of each metric, and the values that each tag key has in
+// them. It reads the keys of the meta table's rows, one for each series, and nothing of their cells. Where that
+// table has none, because puts do not record their series, it reads the keys of the data table's rows of the last
+// full hour, in which a series that lives has one.
 package seriescount
 
 import (
 	"cmp"
 	"context"
 	"errors"
+	"iter"
 	"slices"
+	"time"
 
 	"downpour/encoding"
 	"downpour/gateway/uid"
@@ -19,14 +22,18 @@ import (
 type Names interface {
 	// Name returns the name of a UID, or a *uid.NoSuchIDError.
 	Name(ctx context.Context, kind encoding.UIDKind, u encoding.UID) (string, error)
+	// Each returns the names of a kind that begin with prefix.
+	Each(ctx context.Context, kind encoding.UIDKind, prefix string) iter.Seq2[uid.Entry, error]
 }
 
 // Config says what is counted.
 type Config struct {
-	Store  store.Reader
-	Table  string // the meta table
-	Schema encoding.Schema
-	Names  Names
+	Store     store.Reader
+	Table     string // the meta table
+	DataTable string
+	Schema    encoding.Schema
+	Names     Names
+	Now       func() time.Time
 }
 
 // Counts are what was counted.
@@ -36,6 +43,8 @@ type Counts struct {
 	Complete bool  `json:"complete"`
 	// Unreadable are rows whose keys are no series.
 	Unreadable int64 `json:"unreadable,omitempty"`
+	// Hour, if not 0, is the hour whose rows were counted instead of the meta table's, in seconds.
+	Hour int64 `json:"hour,omitempty"`
 	// Metrics are those with most series, TagKeys those with most values; the numbers of all follow.
 	Metrics    []Named `json:"metrics"`
 	TagKeys    []Named `json:"tagKeys"`
@@ -68,22 +77,17 @@ type counting struct {
 // memory is short.
 func Run(ctx, within context.Context, cfg Config, top int) (*Counts, error) {
 	c := &counting{Config: cfg, ctx: ctx, metrics: map[string]int64{}, values: map[string]map[string]struct{}{}}
-	c.out.Complete = true
-	for row, err := range store.Rows(within, cfg.Store, store.Scan{
-		Table:    cfg.Table,
-		Family:   encoding.FamilyName,
-		KeysOnly: true,
-	}) {
-		if err != nil && ctx.Err() == nil && within.Err() != nil {
-			c.out.Complete = false
-			break
-		}
-		if err != nil {
-			return nil, err
-		}
-		if err := c.add(row.Key); err != nil {
-			return nil, err
-		}
+	err := c.meta(within)
+	if err == nil && c.out.Series == 0 {
+		c.out.Hour = encoding.Hour(cfg.Now().Unix()) - encoding.RowSeconds
+		err = c.rows(within)
+	}
+	c.out.Complete = err == nil
+	if err != nil && (ctx.Err() != nil || within.Err() == nil) {
+		return nil, err
+	}
+	if c.out.Series == 0 {
+		c.out.Hour = 0
 	}
 
 	c.out.AllMetrics, c.out.AllTagKeys = len(c.metrics), len(c.values)
@@ -91,12 +95,56 @@ func Run(ctx, within context.Context, cfg Config, top int) (*Counts, error) {
 	for k, values := range c.values {
 		keys[k] = int64(len(values))
 	}
-	var err error
 	if c.out.Metrics, err = c.most(c.metrics, encoding.UIDMetric, top); err != nil {
 		return nil, err
 	}
 	c.out.TagKeys, err = c.most(keys, encoding.UIDTagK, top)
 	return &c.out, err
+}
+
+// meta counts the series of the meta table.
+func (c *counting) meta(ctx context.Context) error {
+	for row, err := range store.Rows(ctx, c.Store, store.Scan{
+		Table:    c.Table,
+		Family:   encoding.FamilyName,
+		KeysOnly: true,
+	}) {
+		if err != nil {
+			return err
+		}
+		if err := c.add(row.Key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rows counts the series that have a row of the hour.
+func (c *counting) rows(ctx context.Context) error {
+	var tsuid []byte
+	for metric, err := range c.Names.Each(ctx, encoding.UIDMetric, "") {
+		if err != nil {
+			return err
+		}
+		for bucket := range c.Schema.Buckets() {
+			for row, err := range store.Rows(ctx, c.Store, store.Scan{
+				Table:    c.DataTable,
+				Family:   encoding.FamilyData,
+				Start:    c.Schema.AppendRangeKey(nil, bucket, metric.UID, encoding.KeyTime(c.out.Hour)),
+				Stop:     c.Schema.AppendRangeKey(nil, bucket, metric.UID, encoding.KeyTime(c.out.Hour+1)),
+				KeysOnly: true,
+			}) {
+				if err != nil {
+					return err
+				}
+				tsuid = c.Schema.AppendTSUID(tsuid[:0], row.Key)
+				if err := c.add(tsuid); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // add counts a series.

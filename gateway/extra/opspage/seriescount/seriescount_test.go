@@ -3,7 +3,9 @@ package seriescount_test
 import (
 	"context"
 	"errors"
+	"iter"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -26,10 +28,21 @@ func (d dictionary) Name(_ context.Context, kind encoding.UIDKind, u encoding.UI
 	return "", &uid.NoSuchIDError{Kind: kind, UID: u}
 }
 
-// meta returns a meta table with a row for each key.
+func (d dictionary) Each(_ context.Context, kind encoding.UIDKind, _ string) iter.Seq2[uid.Entry, error] {
+	return func(yield func(uid.Entry, error) bool) {
+		for i := range byte(4) {
+			u := encoding.UID{0, 0, i}
+			if name, ok := d[kind.String()+u.String()]; ok && !yield(uid.Entry{Name: name, UID: u}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// meta returns a meta table with a row for each key, and an empty data table.
 func meta(t *testing.T, keys ...string) *pebble.Store {
 	t.Helper()
-	s := opentest.Embedded(t, opentest.Table("meta", encoding.FamilyName))
+	s := opentest.Embedded(t, opentest.Table("meta", encoding.FamilyName), opentest.Table("data", encoding.FamilyData))
 	var rows []store.Mutation
 	for _, k := range keys {
 		// Two cells are one series.
@@ -50,6 +63,59 @@ func meta(t *testing.T, keys ...string) *pebble.Store {
 
 var names = dictionary{"metrics000001": "cpu", "metrics000002": "mem", "tagk000001": "host", "tagk000002": "dc"}
 
+const now = 1356998400 + 600
+
+func config(st store.Reader) seriescount.Config {
+	return seriescount.Config{
+		Store:     st,
+		Table:     "meta",
+		DataTable: "data",
+		Schema:    encoding.DefaultSchema(),
+		Names:     names,
+		Now:       func() time.Time { return time.Unix(now, 0) },
+	}
+}
+
+// Where the meta table has no series, those with a row of the last full hour are counted, also in salted tables: no
+// row of the hour before it, or of that which has begun.
+func TestRun_rows(t *testing.T) {
+	for _, salt := range []int{0, 1} {
+		st := meta(t)
+		cfg := config(st)
+		cfg.Schema.SaltWidth, cfg.Schema.SaltBuckets = salt, 3
+		put := func(hour int64, metric byte, hosts int) {
+			var rows []store.Mutation
+			for i := range hosts {
+				tags := cfg.Schema.AppendTags(nil, []encoding.TagPair{{K: encoding.UID{0, 0, 1}, V: encoding.UID{0, 0, byte(i)}}})
+				rows = append(rows, store.Mutation{
+					Row:    cfg.Schema.AppendRowKey(nil, encoding.UID{0, 0, metric}, uint32(1356998400+3600*hour), tags),
+					Family: encoding.FamilyData, Qualifier: []byte{0, 0}, Value: []byte{1},
+				})
+			}
+			if err := st.Apply(t.Context(), "data", rows); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want := &seriescount.Counts{Complete: true, Metrics: []seriescount.Named{}, TagKeys: []seriescount.Named{}}
+		run := func() {
+			t.Helper()
+			got, err := seriescount.Run(t.Context(), t.Context(), cfg, 10)
+			if d := cmp.Diff(want, got); d != "" || err != nil {
+				t.Errorf("salt %d: error %v, -want +got\n%s", salt, err, d)
+			}
+		}
+		run()
+		put(-2, 1, 9)
+		put(-1, 1, 2)
+		put(-1, 2, 4)
+		put(0, 1, 7)
+		want.Series, want.AllMetrics, want.AllTagKeys, want.Hour = 6, 2, 1, 1356998400-3600
+		want.Metrics = []seriescount.Named{{Name: "mem", Count: 4}, {Name: "cpu", Count: 2}}
+		want.TagKeys = []seriescount.Named{{Name: "host", Count: 4}}
+		run()
+	}
+}
+
 // The metrics with most series come first, and the tag keys with most values; a value that several
 // series have counts once, and a UID without a name is shown in hex.
 func TestRun(t *testing.T) {
@@ -62,7 +128,7 @@ func TestRun(t *testing.T) {
 		"\x00\x00\x03\x00\x00\x01\x00\x00\x01",                         // a metric without a name
 		"short",
 	)
-	cfg := seriescount.Config{Store: st, Table: "meta", Schema: encoding.DefaultSchema(), Names: names}
+	cfg := config(st)
 	want := &seriescount.Counts{Series: 6, Complete: true, Unreadable: 1, AllMetrics: 3, AllTagKeys: 2,
 		Metrics: []seriescount.Named{{Name: "cpu", Count: 3}, {Name: "mem", Count: 2}, {Name: "000003", Count: 1}},
 		TagKeys: []seriescount.Named{{Name: "host", Count: 3}, {Name: "dc", Count: 1}}}
@@ -84,7 +150,7 @@ func TestRun_ends(t *testing.T) {
 	for i := range keys {
 		keys[i] = string([]byte{0, 0, 1, 0, 0, 1, 0, byte(i >> 8), byte(i)})
 	}
-	cfg := seriescount.Config{Store: meta(t, keys...), Table: "meta", Schema: encoding.DefaultSchema(), Names: names}
+	cfg := config(meta(t, keys...))
 	over, end := context.WithCancel(t.Context())
 	end()
 	got, err := seriescount.Run(t.Context(), over, cfg, 10)
