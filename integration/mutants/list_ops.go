@@ -23,7 +23,7 @@ var ofOperations = []mutant{
 		test: "TestHub_End",
 	}, {
 		name: "half-a-count-of-series-for-the-whole", file: "gateway/extra/opspage/seriescount/seriescount.go",
-		old: "			c.out.Complete = false\n", new: "			c.out.Complete = true\n",
+		old: "	c.out.Complete = err == nil\n", new: "	c.out.Complete = true\n",
 		test: "TestRun_ends",
 	}, {
 		name: "purged-series-never-recorded-again", file: "gateway/uid/watch.go",

@@ -86,9 +86,10 @@ func TestRun_rows(t *testing.T) {
 		put := func(hour int64, metric byte, hosts int) {
 			var rows []store.Mutation
 			for i := range hosts {
-				tags := cfg.Schema.AppendTags(nil, []encoding.TagPair{{K: encoding.UID{0, 0, 1}, V: encoding.UID{0, 0, byte(i)}}})
+				host := []encoding.TagPair{{K: encoding.UID{0, 0, 1}, V: encoding.UID{0, 0, byte(i)}}}
+				base, tags := uint32(1356998400+3600*hour), cfg.Schema.AppendTags(nil, host)
 				rows = append(rows, store.Mutation{
-					Row:    cfg.Schema.AppendRowKey(nil, encoding.UID{0, 0, metric}, uint32(1356998400+3600*hour), tags),
+					Row:    cfg.Schema.AppendRowKey(nil, encoding.UID{0, 0, metric}, base, tags),
 					Family: encoding.FamilyData, Qualifier: []byte{0, 0}, Value: []byte{1},
 				})
 			}
