@@ -103,8 +103,8 @@ var ofDashboards = []mutant{
 		test: "TestCheck_variables",
 	}, {
 		name: "values-of-a-tag-cut-silently", file: "gateway/metadata/lookup/values.go",
-		old: "	if len(v.uids) == v.limit {\n		return errEnough\n",
-		new: "	if len(v.uids) == v.limit {\n		return nil\n",
+		old:  "	if len(v.uids) == v.limit {\n		return errEnough\n",
+		new:  "	if len(v.uids) == v.limit {\n		return nil\n",
 		test: "TestValues",
 	}, {
 		name: "annotations-offered-to-readers", file: "gateway/api/httpapi/metaroutes/annotation.go",
