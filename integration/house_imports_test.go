@@ -217,10 +217,10 @@ var extraUsers = []string{"gateway/cmd", "integration", "bench"}
 
 // extraImports are the extras that an extra may import, by their folders.
 var extraImports = map[string][]string{
-	"hostmetrics": {"dashboards"},                                                 // this host's metrics have one
-	"retention":   {"hostmetrics"},                                                // knows which metrics are this host's
-	"rollups":     {"retention"},                                                  // makes none of rows that are past
-	"tools":       {"dashboards", "hostmetrics", "opspage", "retention", "trees"}, // have commands
+	"hostmetrics": {"dashboards"},                                                 // it has one
+	"retention":   {"hostmetrics"},                                                // knows its metrics
+	"rollups":     {"retention"},                                                  // none of rows that are past
+	"tools":       {"dashboards", "hostmetrics", "opspage", "retention", "trees"}, // commands
 }
 
 // extras reports packages of the core that import an extra, in their tests or elsewhere, and extras
