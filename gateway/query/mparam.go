@@ -45,6 +45,8 @@ func parseMParameter(text string) (SubQuery, error) {
 			s.RollupUsage = ParseRollupUsage(part)
 		case strings.HasPrefix(lower, "explicit_tags"):
 			s.ExplicitTags = true
+		default:
+			s.ignorePart("m="+text, part)
 		}
 	}
 	return s, nil
@@ -66,8 +68,12 @@ func parseTSUIDParameter(text string) (SubQuery, error) {
 	s.TSUIDs = javaSplit(parts[len(parts)-1], ",")
 	for _, part := range parts[1 : len(parts)-1] {
 		// Parts that mean nothing are passed over, as in m.
-		if _, err := s.commonPart(text, part); err != nil {
+		known, err := s.commonPart(text, part)
+		if err != nil {
 			return s, err
+		}
+		if !known {
+			s.ignorePart("tsuid="+text, part)
 		}
 	}
 	return s, nil

@@ -64,6 +64,8 @@ type Query struct {
 	OverrideDataPointLimit bool
 
 	URIOptions
+
+	ignored []string // see Ignored
 }
 
 // URIOptions are the parameters of the request line, for GET and POST alike. OpenTSDB has
@@ -117,6 +119,8 @@ type SubQuery struct {
 	// RunError is a mistake that OpenTSDB reports only when it runs the query, after the
 	// names are resolved; nil for none.
 	RunError *Error
+
+	ignored []string // see Query.Ignored
 }
 
 // The values of SubQuery.RollupUsage: read raw data; read rollups and nothing else, which

@@ -60,6 +60,11 @@ func (p Parser) URIWith(values url.Values, more func(limit int) ([]string, error
 	// OpenTSDB ignores the timezone of a GET.
 	if q.Fix.Contains(FixTimezone) {
 		q.Timezone = lastOf(values, "timezone")
+	} else if values.Has("timezone") {
+		q.ignored = append(q.ignored, "a GET's timezone means nothing without fix=timezone")
+	}
+	if values.Has("tz") {
+		q.ignored = append(q.ignored, "tz means nothing to this route")
 	}
 	if q, err = p.complete(q); err != nil {
 		return nil, nil, err

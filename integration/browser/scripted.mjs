@@ -131,10 +131,10 @@ export class Scripted {
     }
     if (pathname === '/api/search/values') {
       const tagk = searchParams.get('tagk');
-      const values = [...new Set(this.#lookup({ tags: [{ key: tagk, value: '*' }, ...body.tags] }).map((s) => s.tags[tagk]))].sort();
+      const tags = body.tags.some(({ key }) => key === tagk) ? body.tags : [{ key: tagk, value: '*' }, ...body.tags];
+      const values = [...new Set(this.#with(tags).map((s) => s[tagk]))].sort();
       return { body: { values: values.slice(0, body.limit), more: values.length > body.limit } };
     }
-    if (pathname === '/api/search/lookup') return { body: { results: this.#lookup(body) } };
     if (pathname === '/api/annotations') {
       const [from, to] = ['start_time', 'end_time'].map((n) => Number(searchParams.get(n) ?? now()));
       return { body: this.annotations.filter((a) => a.startTime >= from && a.startTime <= to), headers: { Allow: this.mayWrite ? 'GET, POST, PUT, DELETE' : 'GET' } };
@@ -148,17 +148,10 @@ export class Scripted {
     return { body: answer };
   }
 
-  // lookup finds series by tags, of which those of one key are alternatives.
-  #lookup(body) {
-    if (!body) return this.series.map((tags) => ({ tags }));
-    const wanted = new Map(body.tags.map(({ key }) => [key, new Set(body.tags.filter((t) => t.key === key).map((t) => t.value))]));
-    const admitted = (tags) => [...wanted].every(([k, values]) => tags[k] !== undefined && (values.has('*') || values.has(tags[k])));
-    const found = [];
-    for (const tags of this.series) {
-      if (admitted(tags)) found.push({ tags });
-      if (found.length === body.limit) break;
-    }
-    return found;
+  // with returns the series that have some tags, of which those of one key are alternatives.
+  #with(tags) {
+    const wanted = new Map(tags.map(({ key }) => [key, new Set(tags.filter((t) => t.key === key).map((t) => t.value))]));
+    return this.series.filter((s) => [...wanted].every(([k, values]) => s[k] !== undefined && (values.has('*') || values.has(s[k]))));
   }
 
   // dashboard keeps dashboards as the gateway does.

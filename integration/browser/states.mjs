@@ -199,7 +199,7 @@ test('tag keys come from the answer, tag values from the metric', async () => {
   await page.getByLabel('Tag value').fill('*');
   await page.keyboard.press('Enter');
   await until('a line each', async () => decodeURIComponent(hash()).includes('m=avg:auto:cpu.user{host=*}'));
-  assert.ok(server.asked.some((a) => a.path === '/api/search/lookup' && a.query.includes('host')));
+  assert.ok(server.asked.some((a) => a.path === '/api/search/values' && a.query.includes('tagk=host')));
   sound();
 });
 

@@ -17,6 +17,8 @@ type Explained struct {
 	// Rollups describes which of our own rollups are read in place of raw rows, and why not others;
 	// it is empty if none are made.
 	Rollups string `json:"rollups,omitempty"`
+	// Ignored is what the query has that means nothing, see query.Query.Ignored.
+	Ignored []string `json:"ignored,omitempty"`
 }
 
 // Explain returns what Run would do, sub-query by sub-query, without reading a row.
@@ -29,7 +31,7 @@ func (e *Engine) Explain(ctx context.Context, q *query.Query) ([]Explained, erro
 	var out []Explained
 	for _, p := range plans {
 		if p.Nothing != "" {
-			out = append(out, Explained{Plan: p.Nothing + "\n", Parts: []dispatch.PlannedPart{}})
+			out = append(out, Explained{Plan: p.Nothing + "\n", Parts: []dispatch.PlannedPart{}, Ignored: q.Ignored()})
 			continue
 		}
 
@@ -42,7 +44,7 @@ func (e *Engine) Explain(ctx context.Context, q *query.Query) ([]Explained, erro
 		if p.PostFilter != nil {
 			text += p.PostFilter.String()
 		}
-		x := Explained{Plan: text, Parts: parts, Rollups: forecast.Rollups}
+		x := Explained{Plan: text, Parts: parts, Rollups: forecast.Rollups, Ignored: q.Ignored()}
 		if forecast.Kept {
 			x.ResultCache = "kept"
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strconv"
 	"time"
 
 	"downpour/gateway/api/httpapi/httpio"
@@ -23,6 +24,9 @@ func (h *Handlers) query(w http.ResponseWriter, r *http.Request) (err error) {
 	q, err := h.parseQuery(w, r)
 	if err != nil {
 		return err
+	}
+	for _, text := range q.Ignored() {
+		w.Header().Add("Warning", "299 - "+strconv.QuoteToASCII(text)) // RFC 7234, 5.5.7: of any kind, to be shown
 	}
 
 	// ctx bounds the work by the query's timeout. request has no deadline: a client
