@@ -23,7 +23,9 @@ func TestIgnored(t *testing.T) {
 		"start=1h-ago&m=sum:5min-avg:cpu":                             {months},
 		"start=1h-ago&m=sum:5minc-avg:cpu":                            {months},
 		"start=90000mins-ago&m=sum:cpu":                               {seconds},
-		"start=1d-ago&end=1.5h-ago&m=sum:cpu":                         {`the duration "1.5h" is read as 1h, h is for hours`},
+		"start=1d-ago&end=1.5h-ago&m=sum:cpu": {
+			`the duration "1.5h" is read as 1h, h is for hours`,
+		},
 		"start=1h-ago&m=sum:2qms-avg:cpu": {
 			`the duration "2qms" is read as 2ms, ms is for milliseconds`,
 		},
