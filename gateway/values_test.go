@@ -25,11 +25,12 @@ func TestValues_untracked(t *testing.T) {
 		now := time.Now().Unix()
 		b.Put(fmt.Sprintf("cpu %d 1 host=a dc=x", now), fmt.Sprintf("cpu %d 1 host=b dc=y", now),
 			fmt.Sprintf("cpu %d 1 host=old dc=x", now-30*3600), fmt.Sprintf("mem %d 1 host=c dc=x", now),
-			fmt.Sprintf("disk %d 1 host=d", now-1000*3600))
+			fmt.Sprintf("idle %d 1 host=e", now-30*3600), fmt.Sprintf("disk %d 1 host=d", now-1000*3600))
 		for query, want := range map[string]string{
 			"tagk=host&m=cpu":                  `^{"values":\["a","b"\],"more":false,"since":[0-9]+}$`,
 			"tagk=host&m=cpu%7Bdc=x%7D":        `^{"values":\["a"\],"more":false,"since":[0-9]+}$`,
-			"tagk=host&m=cpu%7Bhost=old%7D":    `^{"values":\["old"\],"more":false,"since":[0-9]+}$`,
+			"tagk=host&m=cpu%7Bhost=old%7D":    `^{"values":\[\],"more":false,"since":[0-9]+}$`,
+			"tagk=host&m=idle":                 `^{"values":\["e"\],"more":false,"since":[0-9]+}$`,
 			"tagk=host&m=cpu&limit=1":          `^{"values":\["[ab]"\],"more":true,"since":[0-9]+}$`,
 			"tagk=host&m=disk":                 `^{"values":\[\],"more":false}$`,
 			"tagk=dc&m=disk":                   `^{"values":\[\],"more":false}$`,

@@ -17,12 +17,12 @@ type Values struct {
 	Values []string
 	More   bool // there are more, or there may be
 	// Since is 0 if the values are those of the meta table, else the time, in seconds, from which on rows were
-	// read: the meta table knows no such series.
+	// read: the meta table knows no series of the metric.
 	Since int64
 }
 
-// recent are how many hours of rows are read where the meta table knows no such series: the fewest in which there
-// is one.
+// recent are how many hours of rows are read where the meta table knows no series of a metric: the fewest in which it
+// has a row.
 var recent = []int64{2, 24, 30 * 24}
 
 // recentRows bounds the rows that are read then.
@@ -32,8 +32,8 @@ const recentRows = 1_000_000
 var errEnough = errors.New("enough values")
 
 // Values returns the values that a tag key has in the series that match, at most limit of them, which is positive.
-// It reads the meta table as far as it must; which ones of more it returns is left open. If that has none, because puts
-// do not record their series, it reads the keys of recent rows. Errors are those of Find.
+// It reads the meta table as far as it must; which ones of more it returns is left open. If that has no series of the
+// metric, because puts do not record them, it reads the keys of recent rows. Errors are those of Find.
 func (f *Finder) Values(ctx context.Context, q Query, key string, limit int) (found Values, err error) {
 	keyUID, err := f.cfg.Names.Resolve(ctx, encoding.UIDTagK, key)
 	if err != nil {
@@ -47,21 +47,20 @@ func (f *Finder) Values(ctx context.Context, q Query, key string, limit int) (fo
 		return found, err
 	}
 
-	v := &valueSet{finder: f, wanted: w, key: keyUID, limit: limit, seen: map[string]bool{}}
-	err = v.read(ctx, f.scans(w, true), true)
-	for _, hours := range recent {
-		// Without a metric all rows of the table would be read.
-		if err != nil || len(v.uids) > 0 || w.metric == nil {
-			break
+	scans, meta := f.scans(w, true), true
+	if w.metric != nil { // else all rows of the table would be read
+		recorded, err := f.anyRow(ctx, scans)
+		if err == nil && !recorded {
+			scans, found.Since, err = f.recentScans(ctx, w)
+			meta = false
 		}
-		found.Since = encoding.Hour(f.cfg.Now().Unix()) - (hours-1)*encoding.RowSeconds
-		err = v.read(ctx, since(f.scans(w, false), found.Since), false)
+		if err != nil {
+			return found, err
+		}
 	}
-	if err != nil && !errors.Is(err, errEnough) {
+	v := &valueSet{finder: f, wanted: w, key: keyUID, limit: limit, seen: map[string]bool{}}
+	if err = v.read(ctx, scans, meta); err != nil && !errors.Is(err, errEnough) {
 		return found, err
-	}
-	if len(v.uids) == 0 {
-		found.Since = 0
 	}
 
 	found.More = err != nil
@@ -70,12 +69,30 @@ func (f *Finder) Values(ctx context.Context, q Query, key string, limit int) (fo
 	return found, err
 }
 
-// since has scans of a metric's rows begin at a time, in seconds.
-func since(scans []store.Scan, seconds int64) []store.Scan {
-	for i := range scans {
-		scans[i].Start = binary.BigEndian.AppendUint32(scans[i].Start, encoding.KeyTime(seconds))
+// recentScans returns the scans of a metric's rows of the last hours, the fewest of recent in which it has one, and when
+// they begin, in seconds; none and 0 if it has none.
+func (f *Finder) recentScans(ctx context.Context, w *wanted) ([]store.Scan, int64, error) {
+	for _, hours := range recent {
+		scans, since := f.scans(w, false), encoding.Hour(f.cfg.Now().Unix())-(hours-1)*encoding.RowSeconds
+		for i := range scans {
+			scans[i].Start = binary.BigEndian.AppendUint32(scans[i].Start, encoding.KeyTime(since))
+		}
+		if any, err := f.anyRow(ctx, scans); any || err != nil {
+			return scans, since, err
+		}
 	}
-	return scans
+	return nil, 0, nil
+}
+
+// anyRow reports whether there is a row in the ranges of scans, whatever their filters.
+func (f *Finder) anyRow(ctx context.Context, scans []store.Scan) (bool, error) {
+	for _, s := range scans {
+		s.Filter, s.BlockBytes = store.RowFilter{}, 1
+		for _, err := range store.Rows(ctx, f.cfg.Store, s) {
+			return err == nil, err
+		}
+	}
+	return false, nil
 }
 
 // valueSet collects the values of a key.
