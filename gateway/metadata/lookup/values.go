@@ -69,8 +69,8 @@ func (f *Finder) Values(ctx context.Context, q Query, key string, limit int) (fo
 	return found, err
 }
 
-// recentScans returns the scans of a metric's rows of the last hours, the fewest of recent in which it has one, and when
-// they begin, in seconds; none and 0 if it has none.
+// recentScans returns the scans of a metric's rows of the last hours, the fewest of recent in which it has one, and
+// when they begin, in seconds; none and 0 if it has none.
 func (f *Finder) recentScans(ctx context.Context, w *wanted) ([]store.Scan, int64, error) {
 	for _, hours := range recent {
 		scans, since := f.scans(w, false), encoding.Hour(f.cfg.Now().Unix())-(hours-1)*encoding.RowSeconds
