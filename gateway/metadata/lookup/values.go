@@ -50,6 +50,9 @@ func (f *Finder) Values(ctx context.Context, q Query, key string, limit int) (fo
 	scans, meta := f.scans(w, true), true
 	if w.metric != nil { // else all rows of the table would be read
 		recorded, err := f.anyRow(ctx, scans)
+		if errors.Is(err, store.ErrNoTable) { // nobody has to make it who does not record series
+			err = nil
+		}
 		if err == nil && !recorded {
 			scans, found.Since, err = f.recentScans(ctx, w)
 			meta = false

@@ -106,6 +106,8 @@ func TestRun_rows(t *testing.T) {
 			}
 		}
 		run()
+		cfg.Table = []string{"meta", "no table"}[salt]
+		run()
 		put(-2, 1, 9)
 		put(-1, 1, 2)
 		put(-1, 2, 4)
