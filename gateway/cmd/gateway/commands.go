@@ -54,14 +54,18 @@ func help(args []string, in io.Reader, out io.Writer) error {
 	}
 
 	fmt.Fprintln(out, "gateway                 serve; gateway -h lists its flags")
+	listCommands(out)
+	return nil
+}
+
+// listCommands lists the commands with their arguments.
+func listCommands(out io.Writer) {
 	for _, c := range tools.Commands() {
 		fmt.Fprintf(out, "gateway %s %s\n    %s\n", c.Name, c.Arguments, c.Purpose)
 	}
 	fmt.Fprintln(out, "gateway dump\n    explain row keys and cells, JSON lines on standard input")
 	fmt.Fprintln(out, "gateway version\n    print the version")
-	fmt.Fprintln(out, "gateway help COMMAND\n    tell more of a command")
-
-	return nil
+	fmt.Fprintln(out, "gateway help COMMAND\n    explain a command")
 }
 
 // runTool runs one of the tools with the gateway's settings, until it ends or a signal

@@ -177,6 +177,25 @@ func TestConfigure_compaction(t *testing.T) {
 	}
 }
 
+// With -h the commands are listed, and then the flags. Only a command that changes something shows -dry-run.
+func TestRun_help(t *testing.T) {
+	f := func(want, not string, args ...string) {
+		t.Helper()
+		var o, e bytes.Buffer
+		if err := run(args, nil, &o, &e); err != nil {
+			t.Errorf("%q: %v", args, err)
+		}
+		text := o.String() + e.String()
+		if !strings.Contains(text, want) || not != "" && strings.Contains(text, not) {
+			t.Errorf("%q: got %s, want %q and not %q", args, text, want, not)
+		}
+	}
+	f("gateway scan [--import", "", "-h")
+	f("\nflags:\n  -compression", "", "-h")
+	f("-top int", "-dry-run", "help", "series")
+	f("  -dry-run\n", "", "help", "compact")
+}
+
 // The arguments choose what runs: the gateway or one of its tools.
 func TestRun(t *testing.T) {
 	t.Setenv("DOWNPOUR_STORE", "pebble:"+filepath.Join(t.TempDir(), "data"))

@@ -208,12 +208,18 @@ func (c Command) Run(ctx context.Context, env *Env, args []string) error {
 	flags.SetOutput(env.Err)
 	flags.Usage = func() {
 		fmt.Fprintf(env.Err, "usage: gateway %s %s\n%s\n\n%s\n", c.Name, c.Arguments, c.Purpose, c.Help)
-		flags.PrintDefaults()
+		shown := flag.NewFlagSet(c.Name, flag.ContinueOnError)
+		shown.SetOutput(env.Err)
+		flags.VisitAll(func(f *flag.Flag) {
+			if f.Name != "dry-run" || c.changes != nil { // a command that only reads takes it, and does what it does
+				shown.Var(f.Value, f.Name, f.Usage)
+			}
+		})
+		shown.PrintDefaults()
 	}
 
 	flags.StringVar(&call.gateway, "gateway", "", "URL of a running gateway to work through, instead of the store")
-	flags.BoolVar(&call.dryRun, "dry-run", false,
-		"tell what would be done, and change nothing; a command that only reads does what it does")
+	flags.BoolVar(&call.dryRun, "dry-run", false, "report what would be done, and change nothing")
 	if c.flags != nil {
 		c.flags(flags, &call.options)
 	}
