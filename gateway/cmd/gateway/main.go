@@ -73,7 +73,7 @@ func run(args []string, in io.Reader, out, errs io.Writer) error {
 		"ask the gateway that runs with these settings for /healthz or /readyz, and end: with 0 if it answers 200")
 	flags.BoolVar(&o.version, "version", false, "print the version and end")
 	flags.Usage = func() {
-		fmt.Fprint(errs, "gateway [FLAG…] serves, with the settings of its environment; gateway COMMAND does something else.\n\n")
+		fmt.Fprint(errs, "gateway [FLAG…]\n    serve, with the settings of the environment\n")
 		listCommands(errs)
 		fmt.Fprint(errs, "\nflags:\n")
 		flags.PrintDefaults()
