@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"fmt"
+	"hash/fnv"
 	"math/rand/v2"
 	"net/url"
 	"strings"
@@ -53,7 +54,9 @@ func tsbsQuestions(row string) (all []question) {
 // asked is the query of a round, of hosts and a time that are drawn.
 func (q tsbsQuery) asked(s *stage, round int) []workload.Query {
 	d := s.set.data
-	rng := rand.New(rand.NewPCG(d.Seed, uint64(round)))
+	of := fnv.New64a()
+	of.Write([]byte(q.name)) // each query has hosts and times of its own
+	rng := rand.New(rand.NewPCG(d.Seed^of.Sum64(), uint64(round)))
 	m := q.m
 	if q.hosts > 0 {
 		var names []string

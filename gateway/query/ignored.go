@@ -2,6 +2,7 @@ package query
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -30,7 +31,24 @@ func (q *Query) Ignored() (all []string) {
 			all = appendOdd(all, interval)
 		}
 	}
-	return all
+	return fewIgnored(all)
+}
+
+// mostIgnored bounds the sentences, which stand in headers.
+const mostIgnored = 10
+
+// fewIgnored removes sentences that are there already, and those that are too many.
+func fewIgnored(all []string) (few []string) {
+	for i, text := range all {
+		if slices.Contains(all[:i], text) {
+			continue
+		}
+		if len(few) == mostIgnored {
+			return append(few, "and more")
+		}
+		few = append(few, text)
+	}
+	return few
 }
 
 // unitWords are what the units of durations stand for.
@@ -42,13 +60,16 @@ var unitWords = map[string]string{
 // appendOdd appends how a duration is read if it has more between its number and its unit, see ParseDuration.
 func appendOdd(all []string, text string) []string {
 	digits := leadingDigits(text)
-	written := strings.ToLower(text[len(digits):])
-	if _, ok := unitWords[written]; ok || written == "" {
+	written := text[len(digits):]
+	if written == "" {
 		return all
 	}
-	unit := written[len(written)-1:]
-	if strings.HasSuffix(written, "ms") {
+	unit := strings.ToLower(written[len(written)-1:])
+	if unit == "s" && strings.HasSuffix(written[:len(written)-1], "m") { // not M
 		unit = "ms"
+	}
+	if len(written) == len(unit) {
+		return all
 	}
 	return append(all, fmt.Sprintf("the duration %.100q is read as %s%s, %s is for %s", text, digits, unit, unit,
 		unitWords[unit]))

@@ -26,6 +26,16 @@ func TestIgnored(t *testing.T) {
 		"start=1d-ago&end=1.5h-ago&m=sum:cpu": {
 			`the duration "1.5h" is read as 1h, h is for hours`,
 		},
+		"start=1h-ago&m=sum:500mS-avg:cpu":               nil,
+		"start=1h-ago&m=sum:500MS-avg:cpu":               {`the duration "500MS" is read as 500s, s is for seconds`},
+		"start=1h-ago&m=sum:5min-avg:a&m=sum:5min-avg:b": {months},
+		"start=1h-ago&m=sum:a:b:c:x&m=sum:d:e:f:y&m=sum:g:h:i:z&m=sum:j:k:l:w": {
+			`the part "a" of m=sum:a:b:c:x means nothing`, `the part "b" of m=sum:a:b:c:x means nothing`,
+			`the part "c" of m=sum:a:b:c:x means nothing`, `the part "d" of m=sum:d:e:f:y means nothing`,
+			`the part "e" of m=sum:d:e:f:y means nothing`, `the part "f" of m=sum:d:e:f:y means nothing`,
+			`the part "g" of m=sum:g:h:i:z means nothing`, `the part "h" of m=sum:g:h:i:z means nothing`,
+			`the part "i" of m=sum:g:h:i:z means nothing`, `the part "j" of m=sum:j:k:l:w means nothing`, "and more",
+		},
 		"start=1h-ago&m=sum:2qms-avg:cpu": {
 			`the duration "2qms" is read as 2ms, ms is for milliseconds`,
 		},

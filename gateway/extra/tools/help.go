@@ -98,8 +98,8 @@ runs beside gateways and TSDs. How much of it is proven it says at the end.
 	helpSeries = `Reads the keys of the meta table, one for each series, which takes a second for a
 million. Where puts do not record series there, as on an HBase without
 DOWNPOUR_META_TRACKING, it counts the series that have a row of the last full
-hour, and says so. A gateway counts for as long as a query may take, and the sum
-is "at least" so much then.
+hour, metric after metric, and says so. A gateway counts for as long as a query
+may take; what it has read until then is printed, and that it is not all.
 
   gateway series top
   gateway series -top 100 -gateway http://127.0.0.1:4242 top`

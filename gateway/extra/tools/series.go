@@ -59,7 +59,7 @@ func printSeries(to io.Writer, c *seriescount.Counts) error {
 	}
 	least, of := "", ""
 	if !c.Complete {
-		least = "at least "
+		least = "not all was read, others may have more: at least "
 	}
 	if c.Hour > 0 {
 		of = fmt.Sprintf(", with rows of the hour from %s on", time.Unix(c.Hour, 0).UTC().Format(time.RFC3339))

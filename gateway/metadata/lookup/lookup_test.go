@@ -271,6 +271,36 @@ func TestValues(t *testing.T) {
 	}
 }
 
+// forgetful is a dictionary in which a value has no name any more.
+type forgetful struct {
+	of    Names
+	value string
+}
+
+func (f forgetful) Resolve(ctx context.Context, kind encoding.UIDKind, name string) (encoding.UID, error) {
+	return f.of.Resolve(ctx, kind, name)
+}
+
+func (f forgetful) Names(ctx context.Context, kind encoding.UIDKind, uids []encoding.UID) ([]string, error) {
+	names, err := f.of.Names(ctx, kind, uids)
+	if i := slices.Index(names, f.value); i >= 0 {
+		return nil, &uid.NoSuchIDError{Kind: kind, UID: uids[i]}
+	}
+	return names, err
+}
+
+// A value whose name was deleted while rows have it is left out; the others are there.
+func TestValues_nameless(t *testing.T) {
+	f := newFixture(t, 0)
+	cfg := f.cfg
+	cfg.Names = forgetful{f.cfg.Names, "v1"}
+	m := "m0"
+	got, err := New(cfg).Values(t.Context(), Query{Metric: &m}, "k0", 5)
+	if err != nil || !slices.Equal(got.Values, []string{"v0", "v2"}) {
+		t.Errorf("got %+v, %v, want v0 and v2", got, err)
+	}
+}
+
 // A lookup of one metric in a salted data table divides the limit among the 4 salt buckets: each
 // may return its quotient, at least 1. A lookup of all metrics is one scan with the whole limit.
 func TestFind_saltedLimit(t *testing.T) {

@@ -6,8 +6,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"slices"
+	"time"
 
 	"downpour/encoding"
+	"downpour/gateway/uid"
 	"downpour/pushdown/process/memory"
 	"downpour/pushdown/store"
 )
@@ -25,11 +27,11 @@ type Values struct {
 // has a row.
 var recent = []int64{2, 24, 30 * 24}
 
-// recentRows bounds the rows that are read then.
-const recentRows = 1_000_000
+// recentTime bounds how long they are read: a filter may let none of very many pass.
+const recentTime = 5 * time.Second
 
-// errEnough ends a reading of rows.
-var errEnough = errors.New("enough values")
+// What ends a reading of rows: there are more values than the limit, or none can follow.
+var errEnough, errAll = errors.New("enough values"), errors.New("all wanted values")
 
 // Values returns the values that a tag key has in the series that match, at most limit of them, which is positive.
 // It reads the meta table as far as it must; which ones of more it returns is left open. If that has no series of the
@@ -62,14 +64,32 @@ func (f *Finder) Values(ctx context.Context, q Query, key string, limit int) (fo
 		}
 	}
 	v := &valueSet{finder: f, wanted: w, key: keyUID, limit: limit, seen: map[string]bool{}}
-	if err = v.read(ctx, scans, meta); err != nil && !errors.Is(err, errEnough) {
+	if found.More, err = v.readAll(ctx, scans, meta); err != nil {
 		return found, err
 	}
-
-	found.More = err != nil
-	found.Values, err = f.cfg.Names.Names(ctx, encoding.UIDTagV, v.uids)
+	found.Values, err = f.valueNames(ctx, v.uids)
 	slices.Sort(found.Values)
 	return found, err
+}
+
+// valueNames returns the names of values, without those that have none any more.
+func (f *Finder) valueNames(ctx context.Context, uids []encoding.UID) ([]string, error) {
+	names, err := f.cfg.Names.Names(ctx, encoding.UIDTagV, uids)
+	if nameless := (*uid.NoSuchIDError)(nil); !errors.As(err, &nameless) {
+		return names, err
+	}
+	names = nil
+	for i := range uids {
+		one, err := f.cfg.Names.Names(ctx, encoding.UIDTagV, uids[i:i+1])
+		if nameless := (*uid.NoSuchIDError)(nil); errors.As(err, &nameless) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, one...)
+	}
+	return names, nil
 }
 
 // recentScans returns the scans of a metric's rows of the last hours, the fewest of recent in which it has one, and
@@ -108,21 +128,32 @@ type valueSet struct {
 	seen  map[string]bool
 	uids  []encoding.UID
 	pairs []encoding.TagPair
-	rows  int // of the data table
 }
 
-// read adds the values in the rows of some scans. It returns errEnough if it left some out.
+// readAll adds the values in the rows of some scans, and reports whether there may be more.
+func (v *valueSet) readAll(ctx context.Context, scans []store.Scan, meta bool) (more bool, err error) {
+	reading := ctx
+	if !meta {
+		var cancel context.CancelFunc
+		reading, cancel = context.WithTimeout(ctx, recentTime)
+		defer cancel()
+	}
+	err = v.read(reading, scans, meta)
+	switch {
+	case err == nil || errors.Is(err, errAll):
+		return false, nil
+	case errors.Is(err, errEnough) || reading.Err() != nil && ctx.Err() == nil:
+		return true, nil
+	}
+	return false, err
+}
+
+// read adds the values in the rows of some scans. It may end with errEnough or errAll.
 func (v *valueSet) read(ctx context.Context, scans []store.Scan, meta bool) error {
 	for _, s := range scans {
 		for tsuid, err := range v.finder.admitted(ctx, s, v.wanted, meta) {
 			if err != nil {
 				return err
-			}
-			if !meta {
-				v.rows++
-			}
-			if v.rows > recentRows {
-				return errEnough
 			}
 			if err := v.add(ctx, tsuid); err != nil {
 				return err
@@ -149,5 +180,10 @@ func (v *valueSet) add(ctx context.Context, tsuid encoding.UID) error {
 	}
 	v.seen[string(v.pairs[at].V)] = true
 	v.uids = append(v.uids, bytes.Clone(v.pairs[at].V))
+	for _, want := range v.wanted.wants {
+		if bytes.Equal(want.Name, v.key) && len(want.Values) == len(v.uids) {
+			return errAll
+		}
+	}
 	return nil
 }

@@ -17,7 +17,8 @@ type Explained struct {
 	// Rollups describes which of our own rollups are read in place of raw rows, and why not others;
 	// it is empty if none are made.
 	Rollups string `json:"rollups,omitempty"`
-	// Ignored is what the query has that means nothing, see query.Query.Ignored.
+	// Ignored is what the whole query has that means nothing, see query.Query.Ignored; it stands with the first
+	// sub-query.
 	Ignored []string `json:"ignored,omitempty"`
 }
 
@@ -31,7 +32,7 @@ func (e *Engine) Explain(ctx context.Context, q *query.Query) ([]Explained, erro
 	var out []Explained
 	for _, p := range plans {
 		if p.Nothing != "" {
-			out = append(out, Explained{Plan: p.Nothing + "\n", Parts: []dispatch.PlannedPart{}, Ignored: q.Ignored()})
+			out = append(out, Explained{Plan: p.Nothing + "\n", Parts: []dispatch.PlannedPart{}})
 			continue
 		}
 
@@ -44,11 +45,14 @@ func (e *Engine) Explain(ctx context.Context, q *query.Query) ([]Explained, erro
 		if p.PostFilter != nil {
 			text += p.PostFilter.String()
 		}
-		x := Explained{Plan: text, Parts: parts, Rollups: forecast.Rollups, Ignored: q.Ignored()}
+		x := Explained{Plan: text, Parts: parts, Rollups: forecast.Rollups}
 		if forecast.Kept {
 			x.ResultCache = "kept"
 		}
 		out = append(out, x)
+	}
+	if len(out) > 0 {
+		out[0].Ignored = q.Ignored()
 	}
 	return out, nil
 }

@@ -50,7 +50,7 @@ export class Values {
 
   async #load(question) {
     const { values, more, since = 0 } = await this.asking.tagValues(question.metric, question.tagk, question.tags, valuesListed);
-    if (values.length === 0) return this.#any();
+    if (values.length === 0 && !since) return this.#any();
     return { values: values.sort(inOrder), whole: !more, fault: '', others: false, since };
   }
 

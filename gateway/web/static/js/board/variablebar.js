@@ -229,12 +229,16 @@ class Popup {
   }
 }
 
-// noteOf says how much of all the list is.
+// noteOf says how much of all the list is, and of when.
 function noteOf(text, found, list) {
+  const since = list.since ? `Since ${new Date(list.since * 1000).toLocaleString()}: series are not tracked here.` : '';
+  return [amountOf(text, found, list), since].filter(Boolean).join(' ');
+}
+
+function amountOf(text, found, list) {
   if (list.loading && list.values.length === 0) return 'Asking…';
   if (list.others) return `No series of this metric is known: these are values of any tag.${list.whole ? '' : ' Not all are listed: type the beginning of one.'}`;
   if (!list.whole) return text ? 'Values that begin so, and some that have it inside. There may be more.' : `${plural(list.values.length, 'value')} are known, not all: type the beginning of one to find others.`;
   if (found === 0) return text ? 'No value has this.' : 'No values yet.';
-  if (found > shown) return `${shown} of ${found.toLocaleString('en')} are listed: type to find others.`;
-  return list.since ? `Values since ${new Date(list.since * 1000).toLocaleString()}: series are not tracked here.` : '';
+  return found > shown ? `${shown} of ${found.toLocaleString('en')} are listed: type to find others.` : '';
 }

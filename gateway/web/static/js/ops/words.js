@@ -56,7 +56,7 @@ export const runsOut = ({ runOut, used, most: of }) => (used >= of ? 'none is le
 export const grown = ({ grown: n, within }) => (within > 0 ? `${number(n)} in ${duration(within)}` : '–');
 
 // series tells of a count of series.
-export const series = ({ series: all, complete, allMetrics, allTagKeys, hour }) => (all === 0 ? 'The meta table has no series, nor has the last hour: puts record them with DOWNPOUR_META_TRACKING, and gateway uid metasync those that are there.'
+export const series = ({ series: all, complete, allMetrics, allTagKeys, hour }) => (all === 0 && complete ? 'The meta table has no series, nor has the last hour: puts record them with DOWNPOUR_META_TRACKING, and gateway uid metasync those that are there.'
   : `${complete ? '' : 'More than '}${number(all)} series${hour ? ` with points from ${new Date(hour * 1000).toLocaleTimeString()} on, for an hour,` : ''} of ${number(allMetrics)} metrics with ${number(allTagKeys)} tag keys${complete ? '' : ': the time was over before all were read'}.`);
 
 // places tells of pushdown servers.
