@@ -10,7 +10,7 @@ import (
 	"downpour/bench/workload"
 )
 
-// The size of TSBS's cpu-only set at scale 4,000, of which a query reads 12 hours at most.
+// The size of TSBS's cpu-only set at scale 4,000. No query reads more than 12 hours.
 const (
 	tsbsHosts   = 4000
 	tsbsMetrics = 10

@@ -82,7 +82,7 @@ func splitInterval(d *scanplan.Downsample, text string) error {
 		err = errors.New("Floating point intervals are not supported")
 	case err != nil || n > math.MaxInt32: // an int in Java
 		err = errors.New("Invalid duration (number): " + interval)
-	case unit == "ms" || len(unit) == 1 && unitMS[unit[0]] != 0:
+	case unitMS[unit] != 0:
 		d.Count, d.Unit = n, unit
 		return nil
 	default:

@@ -64,10 +64,7 @@ func appendOdd(all []string, text string) []string {
 	if written == "" {
 		return all
 	}
-	unit := strings.ToLower(written[len(written)-1:])
-	if unit == "s" && strings.HasSuffix(written[:len(written)-1], "m") { // not M
-		unit = "ms"
-	}
+	unit := unitOf(written)
 	if len(written) == len(unit) {
 		return all
 	}

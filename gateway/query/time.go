@@ -118,9 +118,20 @@ func parseLong(s string) (int64, error) {
 }
 
 // unitMS has the duration units in ms. A month counts as 30 days, a year as 365.
-var unitMS = map[byte]int64{
-	's': 1000, 'm': 60_000, 'h': 3600_000, 'd': 86400_000,
-	'w': 7 * 86400_000, 'n': 30 * 86400_000, 'y': 365 * 86400_000,
+var unitMS = map[string]int64{
+	"ms": 1, "s": 1000, "m": 60_000, "h": 3600_000, "d": 86400_000,
+	"w": 7 * 86400_000, "n": 30 * 86400_000, "y": 365 * 86400_000,
+}
+
+// unitOf returns the unit that a duration has by the text behind its number, which is not empty: the last character
+// in lower case, or ms, whose m is a small one. Source: DateTime.parseDuration.
+func unitOf(text string) string {
+	last := len(text) - 1
+	unit := strings.ToLower(text[last:])
+	if unit == "s" && last > 0 && text[last-1] == 'm' {
+		return "ms"
+	}
+	return unit
 }
 
 // ParseDuration parses a duration such as 5m or 300ms and returns ms. It reads the leading
@@ -144,13 +155,9 @@ func ParseDuration(text string) (int64, error) {
 		return 0, errors.New("Zero or negative duration: " + text)
 	}
 
-	last := text[len(text)-1] | 0x20 // lower case, as far as letters go
-	ms, ok := unitMS[last]
+	ms, ok := unitMS[unitOf(text[len(digits):])]
 	if !ok {
 		return 0, errors.New("Invalid duration (suffix): " + text)
-	}
-	if last == 's' && text[len(text)-2] == 'm' { // ms
-		return n, nil
 	}
 	if n > math.MaxInt64/ms {
 		return 0, errors.New("Duration must be < Long.MAX_VALUE ms: " + text)

@@ -148,7 +148,7 @@ export class Scripted {
     return { body: answer };
   }
 
-  // with returns the series that have some tags, of which those of one key are alternatives.
+  // with returns the series that have some tags; tags of one key are alternatives.
   #with(tags) {
     const wanted = new Map(tags.map(({ key }) => [key, new Set(tags.filter((t) => t.key === key).map((t) => t.value))]));
     return this.series.filter((s) => [...wanted].every(([k, values]) => s[k] !== undefined && (values.has('*') || values.has(s[k]))));

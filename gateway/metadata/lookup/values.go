@@ -72,24 +72,24 @@ func (f *Finder) Values(ctx context.Context, q Query, key string, limit int) (fo
 	return found, err
 }
 
-// valueNames returns the names of values, without those that have none any more.
+// valueNames returns the names of values. It leaves out those whose names were deleted while rows have them.
 func (f *Finder) valueNames(ctx context.Context, uids []encoding.UID) ([]string, error) {
 	names, err := f.cfg.Names.Names(ctx, encoding.UIDTagV, uids)
 	if nameless := (*uid.NoSuchIDError)(nil); !errors.As(err, &nameless) {
 		return names, err
 	}
-	names = nil
-	for i := range uids {
-		one, err := f.cfg.Names.Names(ctx, encoding.UIDTagV, uids[i:i+1])
-		if nameless := (*uid.NoSuchIDError)(nil); errors.As(err, &nameless) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		names = append(names, one...)
+	if len(uids) == 1 {
+		return nil, nil
 	}
-	return names, nil
+
+	// Halves, because few of very many have no name.
+	half := len(uids) / 2
+	names, err = f.valueNames(ctx, uids[:half])
+	if err != nil {
+		return nil, err
+	}
+	more, err := f.valueNames(ctx, uids[half:])
+	return append(names, more...), err
 }
 
 // recentScans returns the scans of a metric's rows of the last hours, the fewest of recent in which it has one, and
