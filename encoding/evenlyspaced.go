@@ -17,11 +17,11 @@ type EvenlySpaced struct {
 	First, Step int32 // offset of the first point from the base time, and distance between two; ms
 	Points      int   // at least two
 
-	// The values: entries of an append column, or, if these are nil, integers of a block of columns,
-	// unpacked or not.
+	// The values: entries of an append column, or, if these are nil, integers of a block of columns, or the
+	// sums of those before each one and of all.
 	entries []byte
 	width   int // bytes of a value in entries: 1, 2 or 4
-	values  []uint64
+	sums    []uint64
 	sealed  *column.Integers
 }
 
@@ -161,11 +161,8 @@ func evenlySpacedPairs(b []byte, stride int, first, step uint64) (at int) {
 // it does not overflow.
 func (e *EvenlySpaced) Sum(from, to int) (sum int64) {
 	switch {
-	case e.values != nil:
-		for _, v := range e.values[from:to] {
-			sum += int64(v)
-		}
-		return sum
+	case e.sums != nil:
+		return int64(e.sums[to] - e.sums[from])
 	case e.entries == nil:
 		return e.sealed.Sum(from, to)
 	}
@@ -199,8 +196,8 @@ func (e *EvenlySpaced) Sum(from, to int) (sum int64) {
 // At returns the value of a point.
 func (e *EvenlySpaced) At(i int) int64 {
 	switch {
-	case e.values != nil:
-		return int64(e.values[i])
+	case e.sums != nil:
+		return int64(e.sums[i+1] - e.sums[i])
 	case e.entries == nil:
 		return e.sealed.At(i)
 	}
@@ -210,7 +207,7 @@ func (e *EvenlySpaced) At(i int) int64 {
 
 // Bounds returns the least and the largest value of the points [from, to), of which there is at least one.
 func (e *EvenlySpaced) Bounds(from, to int) (least, most int64) {
-	if e.values == nil && e.entries == nil {
+	if e.sums == nil && e.entries == nil {
 		return e.sealed.Bounds(from, to)
 	}
 	least = e.At(from)

@@ -120,15 +120,18 @@ func (d *RowDecoder) evenlySpacedSealed() (e EvenlySpaced, ok bool) {
 	}
 	d.Reset(0)
 	e = EvenlySpaced{First: first, Step: step, Points: block.Points}
-	// As with entries: sums of such integers are exact in doubles.
-	if block.Integers.Within(math.MinInt32, math.MaxInt32) {
+	within := block.Integers.Within(math.MinInt32, math.MaxInt32)
+	if within && block.Integers.Summable() {
 		e.sealed = &block.Integers
 		return e, true
 	}
 
-	e.values = d.wordsOf(block)
-	for _, v := range e.values {
-		if int64(v) != int64(int32(v)) {
+	d.words = slices.Grow(d.words[:0], block.Points+1)[:block.Points+1]
+	e.sums = d.words
+	block.Integers.Sums(e.sums)
+	for i := 0; i < block.Points && !within; i++ {
+		// As with entries: sums of such integers are exact in doubles.
+		if v := e.At(i); v != int64(int32(v)) {
 			return EvenlySpaced{}, false
 		}
 	}

@@ -39,18 +39,31 @@ func TestBlock_roundTrip(t *testing.T) {
 
 // checkFused compares what is computed from packed integers with what each point says.
 func checkFused(t *rapid.T, k *Block, p Points) {
-	if !k.OnlyIntegers() || !k.Integers.Summable() {
+	if !k.OnlyIntegers() {
 		return
 	}
 	from := rapid.IntRange(0, p.Len()-1).Draw(t, "from")
 	to := rapid.IntRange(from+1, p.Len()).Draw(t, "to")
+	sums := make([]uint64, p.Len()+1)
+	k.Integers.Sums(sums)
 	sum, least, most := int64(0), int64(math.MaxInt64), int64(math.MinInt64)
 	for i := from; i < to; i++ {
 		v := signed(p.Flags[i], p.Raw[i])
 		sum, least, most = sum+v, min(least, v), max(most, v)
-		if got := k.Integers.At(i); got != v {
-			t.Fatalf("integer %d is %d, want %d", i, got, v)
+		if k.Integers.Summable() && k.Integers.At(i) != v {
+			t.Fatalf("integer %d is %d, want %d", i, k.Integers.At(i), v)
 		}
+	}
+	if got := int64(sums[to] - sums[from]); got != sum {
+		t.Fatalf("by sums, that of [%d, %d) is %d, want %d", from, to, got, sum)
+	}
+	for _, tight := range [][2]int64{{least + 1, math.MaxInt64}, {math.MinInt64, most - 1}} {
+		if least < most && k.Integers.Within(tight[0], tight[1]) {
+			t.Fatalf("integers are within %v, want %d to %d outside", tight, least, most)
+		}
+	}
+	if !k.Integers.Summable() {
+		return
 	}
 	if got := k.Integers.Sum(from, to); got != sum {
 		t.Fatalf("sum of [%d, %d) is %d, want %d", from, to, got, sum)
@@ -60,6 +73,31 @@ func checkFused(t *rapid.T, k *Block, p Points) {
 	}
 	if k.Integers.Within(least, most) && from == 0 && to == p.Len() && (k.Integers.first != least) {
 		t.Fatalf("the least integer is %d, want %d", k.Integers.first, least)
+	}
+}
+
+// Bounds that differences hold are those of the integers that they lead to, and differences that are far apart, or
+// begin far away, have none.
+func TestIntegers_within(t *testing.T) {
+	t.Parallel()
+	for _, first := range []int64{0, -5, 1 << 20} {
+		for _, step := range []int64{100, -100, 1 << 30, -1 << 30, 1 << 41, math.MinInt64 / 50} {
+			values := []int64{first}
+			for i := int64(1); i < 40; i++ {
+				values = append(values, first+i*step+i%2)
+			}
+			c, _, err := parseIntegers(appendIntegers(nil, values), len(values))
+			if err != nil || c.form != differences {
+				t.Fatalf("from %d by %d: form %d, %v, want differences", first, step, c.form, err)
+			}
+			least, most := slices.Min(values), slices.Max(values)
+			if c.Within(least+1, math.MaxInt64) || c.Within(math.MinInt64, most-1) {
+				t.Errorf("from %d by %d: within bounds that %d or %d breaks", first, step, least, most)
+			}
+			if near := max(step, -step) < 1<<40; c.Within(least-100, most+100) != near {
+				t.Errorf("from %d by %d: within %d and %d is %v, want %v", first, step, least, most, !near, near)
+			}
+		}
 	}
 }
 

@@ -43,8 +43,7 @@
 //	0   the least one; packed what each has more
 //	1   the first one; the least difference of two neighbours; packed what each difference has more
 //
-// Differences are taken only if they halve the size, or save a fifth of more than a byte a value: sums
-// are computed from form 0 without decoding each value.
+// Differences are taken if they save a fifth: sums are computed from form 0 without decoding each value.
 //
 // # Floats
 //

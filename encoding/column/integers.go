@@ -46,7 +46,7 @@ func appendIntegers(dst []byte, values []int64) []byte {
 		dst = binary.AppendVarint(append(dst, differences), values[0])
 		dst = binary.AppendVarint(dst, shortest)
 		dst = appendPacked(dst, steps)
-		if n := len(dst) - from; 2*n <= size || size > len(values)*9/8 && 5*n <= 4*size {
+		if n := len(dst) - from; 5*n <= 4*size {
 			return dst
 		}
 	}
@@ -98,7 +98,31 @@ func (c *Integers) Unpack(dst []uint64) {
 	}
 }
 
-// Summable reports whether Sum and Bounds can be used.
+// Sums writes to dst, which has Len+1 elements, the sum of all integers before each one, and of all: that of the
+// integers [i, j) is dst[j] - dst[i]. Sums wrap around where they overflow.
+func (c *Integers) Sums(dst []uint64) {
+	dst[0] = 0
+	sum := uint64(0)
+	if c.form == fromLeast {
+		c.unpack(dst[1:])
+		for i, more := range dst[1:] {
+			sum += more + uint64(c.first)
+			dst[i+1] = sum
+		}
+		return
+	}
+
+	v, least := uint64(c.first), uint64(c.least)
+	dst[1], sum = v, v
+	c.unpack(dst[2:])
+	for i, more := range dst[2:] {
+		v += more + least
+		sum += v
+		dst[i+2] = sum
+	}
+}
+
+// Summable reports whether Sum, Bounds and At can be used.
 func (c *Integers) Summable() bool { return c.form == fromLeast && len(c.patches) == 0 }
 
 // Sum returns the sum of the integers [from, to).
@@ -109,12 +133,21 @@ func (c *Integers) Sum(from, to int) int64 {
 // Within reports whether all integers are between least and most, as far as can be said without
 // unpacking them.
 func (c *Integers) Within(least, most int64) bool {
-	if !c.Summable() || c.width > 32 {
+	if len(c.patches) > 0 || c.width > 32 || c.first < least || c.first > most {
 		return false
 	}
 	// What 32 bits hold more than such numbers runs over nowhere.
-	last := c.first + int64(uint64(1)<<c.width-1)
-	return least <= c.first && c.first <= most && last <= most
+	largest := int64(uint64(1)<<c.width - 1)
+	if c.form == fromLeast {
+		return c.first+largest <= most
+	}
+	// So that what follows does not overflow: MaxPoints of these are no more than 2^57.
+	const far = 1 << 40
+	if max(c.first, c.least) > far || min(c.first, c.least) < -far {
+		return false
+	}
+	steps := int64(c.n - 1)
+	return c.first+min(0, steps*c.least) >= least && c.first+max(0, steps*(c.least+largest)) <= most
 }
 
 // Bounds returns the least and the largest of the integers [from, to), one or more.
