@@ -60,7 +60,7 @@ func (t Target) Keys(ctx context.Context, d workload.Devops) ([]*write.SeriesKey
 			tags = append(tags, write.Tag{K: tag.K, V: tag.V})
 		}
 		var err error
-		if keys[i], err = series.Resolve(ctx, workload.Metrics[i%d.MetricCount].Name, tags); err != nil {
+		if keys[i], err = series.Resolve(ctx, d.MetricOf(i).Name, tags); err != nil {
 			return nil, fmt.Errorf("series %d: %w", i, err)
 		}
 	}

@@ -57,6 +57,8 @@ var (
 	// Before now, with storage of its own on the side of VictoriaMetrics.
 	own      = &dataset{name: "own storage", own: true, fill: putIntoBoth}
 	sealed   = &dataset{name: "sealed", own: true, fill: putAndSeal}
+	counters = &dataset{name: "sealed counters", own: true, data: oneMetricFrom(1), fill: putAndSeal}
+	gauges   = &dataset{name: "sealed gauges", own: true, data: oneMetricFrom(2), fill: putAndSeal}
 	tsbs     = &dataset{name: "TSBS", own: true, data: tsbsData, fill: fillAndSeal}
 	manyPods = &dataset{name: "pods", own: true, pods: true}
 
@@ -266,6 +268,15 @@ func untilNow(more int) func(*Config, string) workload.Devops {
 		d.MetricCount, d.Step, d.Hours = 1, 60, 24*c.LivingDays+more
 		now := time.Now().Unix()
 		d.Start = now - now%encoding.RowSeconds - int64(24*c.LivingDays)*encoding.RowSeconds
+		return d
+	}
+}
+
+// oneMetricFrom is the data set with one metric of workload.Metrics: 1 is a counter, 2 a gauge with two decimals.
+func oneMetricFrom(first int) func(*Config, string) workload.Devops {
+	return func(c *Config, scale string) workload.Devops {
+		d := c.dataAt(scale)
+		d.FirstMetric, d.MetricCount = first, 1
 		return d
 	}
 }

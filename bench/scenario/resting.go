@@ -45,24 +45,38 @@ func (s *stage) seal(ctx context.Context, st store.Store) error {
 	return err
 }
 
-// resting compares what both systems take once they have come to rest: bytes a point on disk, and resident memory.
-func resting(ctx context.Context, s *stage) error {
+// bytesAtRest compares, as a row, what both systems take on disk once they have come to rest.
+func bytesAtRest(row string) func(ctx context.Context, s *stage) error {
+	return func(ctx context.Context, s *stage) error {
+		servers, err := s.sides(ctx, onOwn)
+		if err != nil {
+			return err
+		}
+		var disk [2]float64
+		for i, server := range servers {
+			dir := server.Dir
+			if server.Name == peer.Downpour {
+				dir = filepath.Join(s.set.at.Dir, "data")
+			}
+			size, err := quiet(ctx, dir)
+			if err != nil {
+				return fmt.Errorf("%s: %w", server.Name, err)
+			}
+			disk[i] = float64(size) / float64(s.set.data.Points())
+		}
+		what := fmt.Sprintf("bytes stored per point of %s, embedded, sealed, at rest", s.set.data.Metric())
+		s.cfg.add(s.amounts(row, what, "VictoriaMetrics, own storage", 1, disk[1], disk[0], inBytes))
+		return nil
+	}
+}
+
+// memoryAtRest compares resident memory.
+func memoryAtRest(ctx context.Context, s *stage) error {
 	servers, err := s.sides(ctx, onOwn)
 	if err != nil {
 		return err
 	}
-	var disk, memory [2]float64
-	for i, server := range servers {
-		dir := server.Dir
-		if server.Name == peer.Downpour {
-			dir = filepath.Join(s.set.at.Dir, "data")
-		}
-		size, err := quiet(ctx, dir)
-		if err != nil {
-			return fmt.Errorf("%s: %w", server.Name, err)
-		}
-		disk[i] = float64(size) / float64(s.set.data.Points())
-	}
+	var memory [2]float64
 	for i, server := range servers {
 		m, err := server.Process.Memory()
 		if err != nil {
@@ -70,8 +84,6 @@ func resting(ctx context.Context, s *stage) error {
 		}
 		memory[i] = float64(m.Resident)
 	}
-	s.cfg.add(s.amounts("rest", "bytes stored per point, embedded, sealed, at rest", "VictoriaMetrics, own storage", 1,
-		disk[1], disk[0], inBytes))
 	s.cfg.add(s.amounts("rest", "resident memory after these queries", "VictoriaMetrics", 1.2,
 		memory[1], memory[0], inMiB))
 	return nil

@@ -136,8 +136,10 @@ var scenarios = []scenario{
 			}},
 		asks{sides: onOwn, figures: "{scale} sealed, ", times: 4, what: "one host of {hosts}, embedded, sealed",
 			questions: []question{{of: batches(oneHost), aims: []aim{faster("rest", 1, victoria)}}}},
-		do(resting),
+		do(bytesAtRest("rest")), do(memoryAtRest),
 	}},
+	{rows: words("rest-counters"), seconds: 20, big: 60, on: counters, steps: []step{do(bytesAtRest("rest-counters"))}},
+	{rows: words("rest-gauges"), seconds: 20, big: 60, on: gauges, steps: []step{do(bytesAtRest("rest-gauges"))}},
 	{rows: words("tsbs"), seconds: 150, on: tsbs, steps: []step{
 		asks{sides: []string{ours}, figures: "TSBS ", times: 4, verify: none, questions: tsbsQuestions("tsbs")},
 	}},

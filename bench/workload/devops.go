@@ -66,7 +66,8 @@ const (
 // seconds. Every host has the tags host, region (of 9) and dc (of 27), and as
 // many further ones as Tags says.
 type Devops struct {
-	MetricCount int // of Metrics, 1 to 16; a host and metric are one series
+	FirstMetric int // of Metrics
+	MetricCount int // from that one on, at least one; a host and metric are one series
 	Hosts       int
 	Tags        int   // 1 to 8
 	Start       int64 // seconds, a multiple of 3600
@@ -95,7 +96,8 @@ func (d Devops) Validate() error {
 		name           string
 		got, low, high int
 	}{
-		{"metrics", d.MetricCount, 1, len(Metrics)}, {"hosts", d.Hosts, 1, 10_000_000},
+		{"first metric", d.FirstMetric, 0, len(Metrics) - 1},
+		{"metrics", d.MetricCount, 1, len(Metrics) - d.FirstMetric}, {"hosts", d.Hosts, 1, 10_000_000},
 		{"tags", d.Tags, 1, len(tagKeys)},
 		{"hours", d.Hours, 1, 1_000_000}, {"step", d.Step, 1, 3600},
 	} {
@@ -125,8 +127,11 @@ func (d Devops) PerHour() int { return 3600 / d.Step }
 // End is the first second behind the data.
 func (d Devops) End() int64 { return d.Start + int64(d.Hours)*3600 }
 
+// MetricOf returns the metric of series i.
+func (d Devops) MetricOf(i int) *Metric { return &Metrics[d.FirstMetric+i%d.MetricCount] }
+
 // Metric is the first metric, the one that queries ask for.
-func (d Devops) Metric() string { return Metrics[0].Name }
+func (d Devops) Metric() string { return d.MetricOf(0).Name }
 
 // String describes the data set in one line.
 func (d Devops) String() string {
@@ -173,7 +178,7 @@ func (d Devops) series() []series {
 	all := make([]series, 0, d.Series())
 	for h := range d.Hosts {
 		for m := range d.MetricCount {
-			s := series{metric: &Metrics[m]}
+			s := series{metric: d.MetricOf(m)}
 			s.rnd.Seed(d.Seed, uint64(h)<<8|uint64(m))
 			s.last = int64(s.rnd.Uint64() % uint64(s.metric.Max+1))
 			all = append(all, s)

@@ -38,7 +38,7 @@ type Data interface {
 // Text implements Data.
 func (d Devops) Text(format Format, size int, mine func(series int) bool) iter.Seq[Chunk] {
 	return spell(format, size, d.Ticks(), d.Series(), mine, func(i int) (Metric, []Tag) {
-		return Metrics[i%d.MetricCount], d.Host(i / d.MetricCount)
+		return *d.MetricOf(i), d.Host(i / d.MetricCount)
 	})
 }
 
