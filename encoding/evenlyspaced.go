@@ -212,6 +212,13 @@ func (e *EvenlySpaced) Bounds(from, to int) (least, most int64) {
 	}
 	least = e.At(from)
 	most = least
+	if e.sums != nil { // no call for each value
+		for i, sum := range e.sums[from+1 : to] {
+			v := int64(e.sums[from+i+2] - sum)
+			least, most = min(least, v), max(most, v)
+		}
+		return least, most
+	}
 	for i := from + 1; i < to; i++ {
 		v := e.At(i)
 		least, most = min(least, v), max(most, v)

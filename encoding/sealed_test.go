@@ -19,7 +19,7 @@ import (
 // the one before it has ended, as late points do.
 func drawAppended(t *rapid.T) (value []byte) {
 	r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 3))
-	types := rapid.SampledFrom([]string{"short", "wide", "floats", "doubles", "mixed", "nan"}).Draw(t, "types")
+	types := rapid.SampledFrom([]string{"short", "growing", "wide", "floats", "doubles", "mixed", "nan"}).Draw(t, "types")
 	millis := rapid.SampledFrom([]int{0, 0, 1, 2}).Draw(t, "milliseconds")
 	late := rapid.SampledFrom([]bool{false, false, true}).Draw(t, "late")
 	at := rapid.SampledFrom([]int32{0, 1, 100, 3000}).Draw(t, "first") * 1000
@@ -54,6 +54,8 @@ func appendDrawn(dst []byte, r *rand.Rand, q Qualifier, types string) []byte {
 	switch types {
 	case "short":
 		v = AppendInt(nil, int64(r.IntN(100)))
+	case "growing":
+		v = AppendInt(nil, int64(q.OffsetMS)/10+r.Int64N(10))
 	case "wide":
 		v = binary.BigEndian.AppendUint32(nil, r.Uint32()>>r.IntN(32))
 	case "floats":
@@ -108,17 +110,20 @@ func checkSums(t *rapid.T, e *EvenlySpaced, p Points) {
 	}
 	from := rapid.IntRange(0, e.Points-1).Draw(t, "from")
 	to := rapid.IntRange(from+1, e.Points).Draw(t, "to")
-	sum := int64(0)
+	sum, least, most := int64(0), int64(math.MaxInt64), int64(math.MinInt64)
 	for i := range p.Time {
 		if got := 3_600_000 + int64(e.First) + int64(i)*int64(e.Step); got != p.Time[i] || p.Float[i] {
 			t.Fatalf("OnlyEven has an integer at %d, want %v", got, p)
 		}
-		if i >= from && i < to {
-			sum += int64(p.Bits[i])
+		if v := int64(p.Bits[i]); i >= from && i < to {
+			sum, least, most = sum+v, min(least, v), max(most, v)
 		}
 	}
 	if got := e.Sum(from, to); got != sum {
 		t.Fatalf("sum of [%d, %d) is %d, want %d", from, to, got, sum)
+	}
+	if l, m := e.Bounds(from, to); l != least || m != most {
+		t.Fatalf("[%d, %d) is between %d and %d, want %d and %d", from, to, l, m, least, most)
 	}
 }
 

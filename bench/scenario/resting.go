@@ -48,6 +48,9 @@ func (s *stage) seal(ctx context.Context, st store.Store) error {
 // bytesAtRest compares, as a row, what both systems take on disk once they have come to rest.
 func bytesAtRest(row string) func(ctx context.Context, s *stage) error {
 	return func(ctx context.Context, s *stage) error {
+		if err := s.use(ctx); err != nil {
+			return err
+		}
 		servers, err := s.sides(ctx, onOwn)
 		if err != nil {
 			return err
