@@ -19,7 +19,8 @@ import (
 // the one before it has ended, as late points do.
 func drawAppended(t *rapid.T) (value []byte) {
 	r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 3))
-	types := rapid.SampledFrom([]string{"short", "growing", "wide", "floats", "doubles", "mixed", "nan"}).Draw(t, "types")
+	kinds := []string{"short", "growing", "wide", "floats", "doubles", "mixed", "nan"}
+	types := rapid.SampledFrom(kinds).Draw(t, "types")
 	millis := rapid.SampledFrom([]int{0, 0, 1, 2}).Draw(t, "milliseconds")
 	late := rapid.SampledFrom([]bool{false, false, true}).Draw(t, "late")
 	at := rapid.SampledFrom([]int32{0, 1, 100, 3000}).Draw(t, "first") * 1000

@@ -63,7 +63,8 @@ func IsOffHour(p *scanplan.Plan, row []byte) bool {
 
 // offHourKeys returns the keys that the part's off-hour rows can have: for each hour from from to to, in
 // seconds, those between the keys of this hour's rows and the keys of the next.
-func (b *accessBuilder) offHourKeys(from, to int64) (r rangeList) {
+func (b *accessBuilder) offHourKeys(from, to int64) rangeList {
+	r := make(rangeList, 0, (to-from)/encoding.RowSeconds)
 	for hour := from; hour < to; hour += encoding.RowSeconds {
 		r.add(b.part.Range, b.keyHead(hour+1), b.keyHead(hour+encoding.RowSeconds))
 	}
@@ -79,7 +80,7 @@ func (b *accessBuilder) withOffHourKeys(a Access) Access {
 	from, to := b.hours()
 	all := slices.Concat(a.Filter.Ranges, b.offHourKeys(from, to))
 	slices.SortFunc(all, func(x, y store.KeyRange) int { return bytes.Compare(x.Start, y.Start) })
-	var merged rangeList
+	merged := make(rangeList, 0, len(all))
 	for _, r := range all {
 		merged.add(b.part.Range, r.Start, r.Stop)
 	}

@@ -23,8 +23,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/klauspost/compress/gzhttp"
-
 	"downpour/gateway/api/httpapi/access"
 	"downpour/gateway/api/httpapi/adminroutes"
 	"downpour/gateway/api/httpapi/httpio"
@@ -71,7 +69,7 @@ func (a *API) Handler() http.Handler {
 		return ok && e.Picture != nil && e.Picture(r)
 	}
 	plain := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { a.route(routes, w, r) })
-	zipped := gzhttp.GzipHandler(plain)
+	zipped := httpio.Compressed(plain)
 	served := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if httpio.Path(r) == "api/ws" {
 			plain.ServeHTTP(w, r) // its connection is upgraded, not answered

@@ -56,7 +56,7 @@ type slab[T any] struct {
 
 // Allocations of a slab double from the first to the second number of elements.
 const (
-	minSlab = 512
+	minSlab = 16
 	maxSlab = 32 << 10
 )
 

@@ -42,8 +42,15 @@ type Log struct {
 	instance  string // random: the ids of this process's queries are unlike those of others
 	begun     uint64 // queries so far
 	running   map[*Entry]bool
-	completed []*Entry // the newest last
-	bytes     int64    // of the completed ones
+	completed []*Entry           // the newest last
+	same      map[outcome]*Entry // the completed ones, by what makes a query a repetition
+	bytes     int64              // of the completed ones
+}
+
+// outcome is equal for the repetitions of a query.
+type outcome struct {
+	digest [sha256.Size]byte // of query and connection
+	status int
 }
 
 // Entry is one query.
@@ -58,9 +65,9 @@ type Entry struct {
 	whileRunning
 	route string
 
-	query   any               // as it is shown
-	digest  [sha256.Size]byte // of query and connection: equal for repetitions
-	bytes   int64             // of memory, approximately
+	query any // as it is shown
+	outcome
+	bytes   int64 // of memory, approximately
 	remote  string
 	id      string // of the request
 	headers map[string]string
@@ -146,14 +153,17 @@ func (l *Log) Finish(e *Entry, status int, err error, now time.Time) {
 	e.Stats.Trace, e.Stats.Queries, e.Stats.Missing = nil, nil, nil
 
 	// A repetition is not listed separately: it counts at the first query that ended the same way.
-	same := slices.IndexFunc(l.completed, func(o *Entry) bool { return o.digest == e.digest && o.status == e.status })
-	if same >= 0 {
-		l.completed[same].executed++
+	if first := l.same[e.outcome]; first != nil {
+		first.executed++
 		return
 	}
-	l.completed = append(l.completed, e)
+	if l.same == nil {
+		l.same = map[outcome]*Entry{}
+	}
+	l.completed, l.same[e.outcome] = append(l.completed, e), e
 	for l.bytes += e.bytes; len(l.completed) > maxCompleted || l.bytes > maxCompletedBytes; {
 		l.bytes -= l.completed[0].bytes
+		delete(l.same, l.completed[0].outcome)
 		l.completed = slices.Delete(l.completed, 0, 1)
 	}
 }

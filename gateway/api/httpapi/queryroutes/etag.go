@@ -9,8 +9,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/klauspost/compress/gzhttp"
-
+	"downpour/gateway/api/httpapi/httpio"
 	"downpour/gateway/query"
 	"downpour/pushdown/process/memory"
 	"downpour/pushdown/resultcache"
@@ -140,7 +139,7 @@ func (p *preview) compress(r *http.Request) {
 	}
 	out := &encoded{header: maps.Clone(p.header), body: make([]byte, 0, len(p.kept)/2)}
 	kept := p.kept
-	gzhttp.GzipHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	httpio.Compressed(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write(kept) // to memory
 	})).ServeHTTP(out, r)
 	out.header.Del("Vary") // the compression of the port adds it as well

@@ -15,6 +15,9 @@ import (
 // flushBytes is how much JSON is collected before it is written.
 const flushBytes = 64 << 10
 
+// usualBytes is the room that the text of an answer has at first.
+const usualBytes = 4 << 10
+
 // answerWriter writes results as OpenTSDB's JSON, without holding the whole text.
 // After the first error it writes nothing more and returns that error.
 // Source: HttpJsonSerializer.formatQueryAsyncV1.
@@ -37,7 +40,9 @@ func writeAnswer(w http.ResponseWriter, r *http.Request, q *query.Query, work *W
 	stats engine.Stats, after []trailer) error {
 	h := w.Header()
 	h.Set("Content-Type", "application/json; charset=UTF-8")
-	out := &answerWriter{w: w, q: q, work: work, stats: stats.Queries, echoes: map[int][]byte{}}
+	out := &answerWriter{
+		w: w, q: q, work: work, buf: make([]byte, 0, usualBytes), stats: stats.Queries, echoes: map[int][]byte{},
+	}
 
 	name := httpio.LastValue(r, "jsonp")
 	callback := name != "" && httpio.ValidCallback(name) // a name that could be a script is ignored
