@@ -6,6 +6,7 @@ import (
 	"errors"
 	"hash"
 	"maps"
+	"net"
 	"net/http"
 	"strings"
 
@@ -58,7 +59,7 @@ func (h *Handlers) respond(w http.ResponseWriter, r *http.Request, q *query.Quer
 	tag := p.tag()
 	known := matches(r.Header.Values("If-None-Match"), tag)
 	// Compressing a small answer takes about as long as the last call of a proof.
-	if !known && p.kept != nil && len(p.kept) <= maxCompressedAhead && proofs.Pending() {
+	if !known && !p.large && p.bytes <= maxCompressedAhead && proofs.Pending() {
 		p.compress(r)
 	}
 	if err := proofs.Wait(); err != nil { //fault:sent-before-proven TestQuery_unproven
@@ -69,11 +70,11 @@ func (h *Handlers) respond(w http.ResponseWriter, r *http.Request, q *query.Quer
 	switch {
 	case known:
 		w.WriteHeader(http.StatusNotModified)
-	case p.kept == nil:
+	case p.large:
 		return Abort(render(w))
 	default:
 		maps.Copy(w.Header(), p.header)
-		_, err := w.Write(p.kept)
+		_, err := p.kept.WriteTo(w)
 		return Abort(err)
 	}
 	return nil
@@ -106,7 +107,8 @@ type preview struct {
 	header  http.Header
 	sum     hash.Hash
 	account *memory.Account // of what is kept
-	kept    []byte          // nil once large
+	kept    net.Buffers     // nil once large
+	bytes   int             // of kept
 	large   bool
 }
 
@@ -119,12 +121,18 @@ func (p *preview) WriteHeader(int) {}
 // Write hashes b, and keeps it unless the answer is too large or memory is short.
 func (p *preview) Write(b []byte) (int, error) {
 	p.sum.Write(b)
-	// Twice the bytes are reserved, for kept grows by doubling.
-	if p.large = p.large || len(p.kept)+len(b) > maxKeptBytes || !p.account.Try(2*int64(len(b))); p.large {
+	// Twice the bytes are reserved: the last piece may have as much room left.
+	if p.large = p.large || p.bytes+len(b) > maxKeptBytes || !p.account.Try(2*int64(len(b))); p.large {
 		p.kept = nil
-	} else {
-		p.kept = append(p.kept, b...)
+		return len(b), nil
 	}
+	last := len(p.kept) - 1
+	if last < 0 || cap(p.kept[last])-len(p.kept[last]) < len(b) {
+		p.kept = append(p.kept, make([]byte, 0, max(len(b), min(p.bytes, flushBytes))))
+		last++
+	}
+	p.kept[last] = append(p.kept[last], b...)
+	p.bytes += len(b)
 	return len(b), nil
 }
 
@@ -134,16 +142,15 @@ func (p *preview) Flush() {}
 // compress replaces what is kept by what a client of r gets, and sets the header of its
 // encoding, by which the compression of the port lets it pass as it is.
 func (p *preview) compress(r *http.Request) {
-	if !p.account.Try(int64(len(p.kept))) {
+	if !p.account.Try(int64(p.bytes)) {
 		return
 	}
-	out := &encoded{header: maps.Clone(p.header), body: make([]byte, 0, len(p.kept)/2)}
-	kept := p.kept
+	out := &encoded{header: maps.Clone(p.header), body: make([]byte, 0, p.bytes/2)}
 	httpio.Compressed(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = w.Write(kept) // to memory
+		_, _ = p.kept.WriteTo(w) // to memory
 	})).ServeHTTP(out, r)
 	out.header.Del("Vary") // the compression of the port adds it as well
-	p.header, p.kept = out.header, out.body
+	p.header, p.kept, p.bytes = out.header, net.Buffers{out.body}, len(out.body)
 }
 
 // encoded is a response that stays in memory.
@@ -189,7 +196,7 @@ func (t *tagWriter) Write(b []byte) (int, error) {
 	}
 
 	t.streaming = true
-	if _, err := t.w.Write(kept); err != nil {
+	if _, err := kept.WriteTo(t.w); err != nil {
 		return 0, err
 	}
 	return t.w.Write(b)
@@ -214,7 +221,7 @@ func (t *tagWriter) end(r *http.Request) error {
 		t.w.WriteHeader(http.StatusNotModified)
 		return nil
 	}
-	_, err := t.w.Write(t.kept)
+	_, err := t.kept.WriteTo(t.w)
 	return err
 }
 
