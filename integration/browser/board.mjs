@@ -120,7 +120,7 @@ test('a dashboard is built, saved and opened again', async () => {
   assert.deepEqual(kept('fresh')[0], {
     form: 1, title: 'Fresh', range: { from: '1h-ago', to: '' }, panels: [
       { id: 'p1', type: 'lines', title: 'CPU', place: { x: 0, y: 0, w: 6, h: 8 }, queries: ['avg:auto:cpu.user{host=*}'] },
-      { id: 'p2', type: 'text', title: '', place: { x: 0, y: 8, w: 6, h: 8 }, text: 'hello' },
+      { id: 'p2', type: 'text', title: '', place: { x: 6, y: 0, w: 6, h: 3 }, text: 'hello' },
     ],
   });
   await open('/d/fresh');
@@ -161,6 +161,61 @@ test('panels move and grow by keys and by mouse', async () => {
   await button('Save').click();
   await until('version 2', async () => kept().length === 2);
   assert.deepEqual(kept()[1].panels.find((p) => p.id === 'later').queries, [{ m: 'sum:latency' }], 'an unknown panel is kept as it is');
+  sound();
+});
+
+test('a panel is duplicated, and what was done last is undone by button and by Ctrl+Z', async () => {
+  keep(web);
+  await open('/d/web');
+  await button('Edit').click();
+  const undo = page.locator('#undo');
+  const shown = async () => (await panels()).map((p) => p.id).sort().join();
+  const all = await shown();
+  const first = await board();
+  assert.ok(await undo.isDisabled(), 'nothing is done yet');
+
+  await button('Duplicate CPU').click();
+  await until('the copy', async () => (await panel('p8'))?.series.length === 4);
+  assert.deepEqual((await board()).panels.at(-1).place, { x: 0, y: 15, w: 6, h: 7 });
+  assert.ok(await page.evaluate(() => document.querySelector('[data-id=p8]').contains(document.activeElement)), 'the focus goes to the copy');
+  await button('Remove CPU').first().click();
+  await until('no original', async () => (await panel('cpu')) === undefined);
+  assert.equal(await undo.getAttribute('title'), 'Undo the removal of CPU');
+  assert.equal(await page.evaluate(() => document.activeElement.id), 'undo');
+  await page.keyboard.press('Enter');
+  await until('the original', async () => (await panel('cpu'))?.series.length === 4);
+  assert.equal(await text('#readout'), 'Undone: the removal of CPU.');
+  await page.keyboard.press('Control+z');
+  await until('no copy', async () => (await shown()) === all);
+  assert.deepEqual(await board(), first);
+  assert.ok(await undo.isDisabled());
+  assert.equal(await page.evaluate(() => document.activeElement.id), 'add-panel', 'the focus is not lost');
+
+  // A drag is one change, whatever it passes; a neighbour in the row changes places.
+  const from = await button('Move CPU').boundingBox();
+  await page.mouse.move(from.x + 5, from.y + 5);
+  await page.mouse.down();
+  await page.mouse.move(from.x + 600, from.y + 5, { steps: 8 });
+  await page.mouse.up();
+  const x = async (id) => (await board()).panels.find((p) => p.id === id).place.x;
+  assert.deepEqual([await x('cpu'), await x('two')], [6, 0]);
+  await button('Size of CPU').focus();
+  await page.keyboard.press('ArrowDown');
+  await page.keyboard.press('Control+z');
+  assert.deepEqual([await x('cpu'), await x('two')], [6, 0], 'the size alone is undone');
+  await page.keyboard.press('Control+z');
+  assert.deepEqual(await board(), first);
+
+  await page.locator('#board-title').fill('Mine');
+  await page.locator('#board-title').press('Control+z');
+  assert.equal(await undo.getAttribute('title'), 'Undo the change of the title', 'in a field the key is the field’s');
+  await button('Add a panel').click();
+  await page.locator('#panel-type').selectOption('number');
+  await page.keyboard.press('Control+z');
+  await button('Done').click();
+  assert.deepEqual((await board()).panels.at(-1).place, { x: 0, y: 15, w: 3, h: 4 });
+  await undo.click();
+  assert.deepEqual((await board()).panels, first.panels, 'a new panel is one change');
   sound();
 });
 

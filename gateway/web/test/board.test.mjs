@@ -1,68 +1,13 @@
-// Documents of dashboards and where their panels lie.
+// Documents of dashboards, and what is undone in them.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { chartOf, columns, empty, moved, newPanel, put, read, settle, sized, withChart } from '../static/js/board/document.js';
+import { chartOf, duplicated, empty, newPanel, read, retyped, withChart } from '../static/js/board/document.js';
 import { decode, encode } from '../static/js/board/link.js';
+import { Undo } from '../static/js/board/undo.js';
 import { wordsOf } from '../static/js/board/versions.js';
 
-// random is a generator of numbers below n, whose seed a failure shows.
-function random(seed) {
-  let s = seed;
-  return (n) => {
-    s = (Math.imul(s, 1664525) + 1013904223) >>> 0;
-    return Math.floor((s / 2 ** 32) * n);
-  };
-}
-
 const panelOf = (id, x, y, w, h) => ({ id, type: 'text', place: { x, y, w, h } });
-
-const overlap = (a, b) => a.x < b.x + b.w && b.x < a.x + a.w && a.y < b.y + b.h && b.y < a.y + a.h;
-
-// sound says what is wrong with places, '' for nothing.
-function wrong(panels) {
-  for (const [i, { place: a, id }] of panels.entries()) {
-    if (![a.x, a.y, a.w, a.h].every(Number.isInteger) || a.x < 0 || a.y < 0 || a.w < 1 || a.h < 1 || a.x + a.w > columns) return `${id} is at ${JSON.stringify(a)}`;
-    for (const { place: b, id: other } of panels.slice(i + 1)) if (overlap(a, b)) return `${id} lies on ${other}`;
-    const held = a.y === 0 || panels.some(({ place: b, id: other }) => other !== id && b.y + b.h === a.y && a.x < b.x + b.w && b.x < a.x + a.w);
-    if (!held) return `${id} hangs in the air`;
-  }
-  return '';
-}
-
-test('whatever moves, no panel lies on another, and none hangs in the air', () => {
-  for (let seed = 1; seed <= 300; seed++) {
-    const n = random(seed);
-    let panels = settle(Array.from({ length: 1 + n(12) }, (_, i) => {
-      const w = 1 + n(columns);
-      return panelOf(`p${i}`, n(columns - w + 1), n(20), w, 1 + n(9));
-    }));
-    assert.equal(wrong(panels), '', `seed ${seed}`);
-    assert.deepEqual(settle(panels), panels, `seed ${seed}: what lies well stays`);
-    for (let step = 0; step < 12; step++) {
-      const { id, place } = panels[n(panels.length)];
-      const before = JSON.stringify(panels);
-      const change = [
-        () => moved(panels, id, ['left', 'right', 'up', 'down'][n(4)]),
-        () => sized(panels, id, n(7) - 3, n(7) - 3),
-        () => put(panels, id, { ...place, x: n(columns - place.w + 1), y: n(200) / 10 }),
-      ][n(3)];
-      const after = change();
-      assert.equal(JSON.stringify(panels), before, `seed ${seed}: the list given is not changed`);
-      panels = after;
-      assert.equal(wrong(panels), '', `seed ${seed}, step ${step}`);
-    }
-  }
-});
-
-test('up and down change places with the neighbour, and back', () => {
-  const panels = [panelOf('a', 0, 0, 6, 3), panelOf('b', 0, 3, 6, 8), panelOf('c', 6, 0, 6, 4)];
-  const y = (list) => list.map((p) => p.place.y);
-  assert.deepEqual(y(moved(panels, 'a', 'down')), [8, 0, 0]);
-  assert.deepEqual(y(moved(moved(panels, 'a', 'down'), 'a', 'up')), [0, 3, 0]);
-  assert.deepEqual(y(moved(panels, 'a', 'up')), [0, 3, 0]);
-  assert.deepEqual(y(sized(panels, 'a', 0, 20)), [0, 23, 0], 'a panel that grows stays where it is');
-});
 
 test('queries are texts, texts with an axis, and sub-queries', () => {
   const { queries, formulas, log } = chartOf({ type: 'lines', log: true, formulas: [{ expr: 'a / b' }], queries: [
@@ -100,4 +45,47 @@ test('a version is told in words', () => {
   const version = { version: 7, saved: new Date(2026, 10, 21, 10, 30).toISOString(), by: 'ops', title: 'Web', panels: 1 };
   assert.equal(wordsOf(version, 7), '7 (in force) · 2026-11-21 10:30:00 by ops · Web, 1 panel');
   assert.equal(wordsOf({ ...version, by: '', title: '', deleted: true }, 8), '7 · 2026-11-21 10:30:00 · deleted');
+});
+
+test('a new panel has the size of its type, and the first place that is free', () => {
+  const document = { panels: [panelOf('p1', 0, 0, 6, 8), panelOf('p9', 0, 8, 12, 3)] };
+  assert.deepEqual(newPanel(document, 'lines'), { id: 'p3', type: 'lines', title: '', place: { x: 6, y: 0, w: 6, h: 8 }, queries: [] });
+  assert.deepEqual(newPanel(document, 'number').place, { x: 6, y: 0, w: 3, h: 4 });
+  const drawn = { ...newPanel(document, 'lines'), type: 'number', title: 'Load' };
+  assert.deepEqual(retyped({ panels: [...document.panels, drawn] }, drawn), { ...drawn, place: { x: 6, y: 0, w: 3, h: 4 } });
+  assert.deepEqual(newPanel({ panels: [panelOf('a', 0, 0, 9, 8)] }, 'lines').place, { x: 0, y: 8, w: 6, h: 8 }, 'three columns are no room for six');
+});
+
+test('a copy is next to its panel, or below it, with an id of its own', () => {
+  const document = { panels: [{ ...panelOf('p2', 0, 0, 6, 4), title: 'CPU', of: 'a later release' }, panelOf('b', 0, 4, 12, 4)] };
+  const { panels, id } = duplicated(document, 'p2');
+  assert.deepEqual([id, panels.length], ['p3', 3]);
+  assert.deepEqual(panels[2], { ...document.panels[0], id: 'p3', place: { x: 6, y: 0, w: 6, h: 4 } });
+  const again = duplicated({ panels }, 'b');
+  assert.deepEqual(again.panels.at(-1).place, { x: 0, y: 8, w: 12, h: 4 });
+});
+
+test('changes are undone from the last to the first; one movement is one of them', () => {
+  const undo = new Undo();
+  assert.deepEqual([undo.next, undo.undo()], ['', undefined]);
+  const hold = {};
+  undo.note({ title: 'a' }, 'the removal of CPU');
+  undo.note({ title: 'b' }, 'the move of CPU', hold);
+  undo.note({ title: 'c' }, 'the move of CPU', hold);
+  undo.note({ title: 'd' }, 'the move of CPU');
+  undo.note({ title: 'e' }, 'the move of CPU');
+  const undone = [];
+  while (undo.next) undone.push([undo.next, undo.undo().document.title]);
+  assert.deepEqual(undone, [['the move of CPU', 'e'], ['the move of CPU', 'd'], ['the move of CPU', 'b'], ['the removal of CPU', 'a']]);
+});
+
+test('the last hundred changes can be undone, until another document comes', () => {
+  const undo = new Undo();
+  for (let i = 0; i < 150; i++) undo.note(i, 'one');
+  let n = 0;
+  for (let step = undo.undo(); step; step = undo.undo()) assert.equal(step.document, 149 - n++);
+  assert.equal(n, 100);
+  undo.note(1, 'one');
+  undo.clear();
+  assert.equal(undo.next, '');
 });

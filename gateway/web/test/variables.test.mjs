@@ -4,7 +4,8 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { chartOf, read, settle } from '../static/js/board/document.js';
+import { chartOf, read } from '../static/js/board/document.js';
+import { settle } from '../static/js/board/places.js';
 import { repeated, repeatsAtMost } from '../static/js/board/repeat.js';
 import { Values } from '../static/js/board/values.js';
 import { chosenOf, depending, faultOfVariables, filterWith, questionOf, textWith, usedBy } from '../static/js/board/variables.js';

@@ -32,7 +32,8 @@ export class Keys {
 
 const isOn = () => localStorage.getItem(kept) !== 'off';
 
-const isWriting = (target) => Boolean(target.closest?.('input, select, textarea, [contenteditable]'));
+// isWriting tells whether keys write where the focus is.
+export const isWriting = (target) => Boolean(target.closest?.('input, select, textarea, [contenteditable]'));
 
 function dialogOf(groups, onSwitch) {
   const dialog = make('dialog');

@@ -1,16 +1,16 @@
-// The document of a dashboard, as gateway/extra/dashboards/dashboard takes it, and where its panels lie. A
-// document may come from a link, so nothing in it is trusted to be what it should be.
+// The document of a dashboard, as gateway/extra/dashboards/dashboard takes it. It may come from a link, so
+// nothing in it is trusted to be what it should be.
 
 import { buckets } from '../query.js';
 import { formatM, parseM } from '../state.js';
 import { faultOf as faultOfFields, isObject, isText, optional } from './fields.js';
+import { columns, freePlace, highest, settle } from './places.js';
 import { typeOf } from './types.js';
 import { faultOfVariables, queryWith } from './variables.js';
 
 export const form = 1;
-export const columns = 12;
 
-const limits = { bytes: 1 << 20, panels: 500, title: 200, row: 10_000, height: 100 };
+const limits = { bytes: 1 << 20, panels: 500, title: 200, row: 10_000 };
 
 export const empty = (title) => ({ form, title, range: { from: '1h-ago', to: '' }, panels: [] });
 
@@ -49,7 +49,7 @@ function faultOfPanel(p) {
   if (typeof p.type !== 'string' || !p.type || p.type.length > 64) return 'its type is none';
   if (!optional(p.title, (t) => isText(t, limits.title))) return 'its title is none';
   const { x, y, w, h } = isObject(p.place) ? p.place : {};
-  if (![x, y, w, h].every(Number.isInteger) || x < 0 || w < 1 || x + w > columns || y < 0 || y > limits.row || h < 1 || h > limits.height) return 'its place is not on the grid';
+  if (![x, y, w, h].every(Number.isInteger) || x < 0 || w < 1 || x + w > columns || y < 0 || y > limits.row || h < 1 || h > highest) return 'its place is not on the grid';
   return faultOfFields(p, typeOf(p.type)?.fields ?? []);
 }
 
@@ -111,60 +111,28 @@ export function withChart(panel, { queries, formulas, log }) {
   return out;
 }
 
-// newPanel lies below all others.
-export function newPanel(document, type) {
-  const taken = new Set(document.panels.map((p) => p.id));
-  let n = document.panels.length + 1;
-  while (taken.has(`p${n}`)) n++;
-  const y = Math.max(0, ...document.panels.map((p) => p.place.y + p.place.h));
-  const { size: [w, h], blank } = typeOf(type);
-  return { id: `p${n}`, type, title: '', place: { x: 0, y, w, h }, ...blank };
+// newPanel has the first free place of the grid for the size of its type.
+export function newPanel({ panels }, type) {
+  const { size, blank } = typeOf(type);
+  return { id: freeId(panels), type, title: '', place: freePlace(panels, size), ...blank };
 }
 
-// inOrder is how panels are read, and lie on a narrow screen: by rows.
-export const inOrder = (panels) => [...panels].sort((a, b) => a.place.y - b.place.y || a.place.x - b.place.x);
-
-const sideBySide = (a, b) => a.x >= b.x + b.w || b.x >= a.x + a.w;
-
-// settle gives each panel a place of its own: none overlaps another, and each lies as high as
-// those above it let it. The one that moves has the first say: its y may be a fraction, by
-// which it goes before or behind one whose middle lies there.
-export function settle(panels, moving = '') {
-  const middle = (p) => p.place.y + p.place.h / 2;
-  const order = [...panels].sort((a, b) => middle(a) - middle(b) || (b.id === moving) - (a.id === moving) || a.place.x - b.place.x);
-  const placed = new Map();
-  for (const p of order) {
-    const at = { ...p.place, y: 0 };
-    for (const other of placed.values()) if (!sideBySide(at, other)) at.y = Math.max(at.y, other.y + other.h);
-    placed.set(p.id, at);
-  }
-  return panels.map((p) => ({ ...p, place: placed.get(p.id) }));
+// retyped is a new panel whose type has been chosen: its size, and so its place, follow that.
+export function retyped({ panels }, panel) {
+  return { ...panel, place: freePlace(panels.filter((p) => p.id !== panel.id), typeOf(panel.type).size) };
 }
 
-// moved is a panel one step further: 'left', 'right', 'up' or 'down', where it changes places
-// with its neighbour.
-export function moved(panels, id, way) {
+// duplicated is a document's panel once more: next to it or below, where there is room.
+export function duplicated({ panels }, id) {
   const panel = panels.find((p) => p.id === id);
-  const at = panel.place;
-  if (way === 'left' || way === 'right') {
-    const x = Math.min(columns - at.w, Math.max(0, at.x + (way === 'left' ? -1 : 1)));
-    return put(panels, id, { ...at, x });
-  }
-  const others = panels.filter((p) => p.id !== id && !sideBySide(p.place, at));
-  const next = way === 'up'
-    ? others.filter((p) => p.place.y < at.y).sort((a, b) => b.place.y - a.place.y)[0]
-    : others.filter((p) => p.place.y > at.y).sort((a, b) => a.place.y - b.place.y)[0];
-  if (!next) return panels;
-  return put(panels, id, { ...at, y: next.place.y + next.place.h / 2 - at.h / 2 + (way === 'up' ? -0.5 : 0.5) });
+  const { w, h, y } = panel.place;
+  const copy = { ...panel, id: freeId(panels), place: freePlace(panels, [w, h], y) };
+  return { panels: settle([...panels, copy]), id: copy.id };
 }
 
-// sized is a panel that is wider or higher by so much. Its middle stays while its turn is found,
-// so that it does not go behind those below it.
-export function sized(panels, id, dw, dh) {
-  const at = panels.find((p) => p.id === id).place;
-  const w = Math.min(columns - at.x, Math.max(1, at.w + dw));
-  const h = Math.min(limits.height, Math.max(1, at.h + dh));
-  return put(panels, id, { ...at, w, h, y: at.y - (h - at.h) / 2 });
+function freeId(panels) {
+  const taken = new Set(panels.map((p) => p.id));
+  let n = panels.length + 1;
+  while (taken.has(`p${n}`)) n++;
+  return `p${n}`;
 }
-
-export const put = (panels, id, place) => settle(panels.map((p) => (p.id === id ? { ...p, place } : p)), id);

@@ -16,7 +16,7 @@ const $ = (id) => document.getElementById(id);
 const queriesAtMost = 26;
 
 export class Editor {
-  // onDone(panel) gets the changed panel.
+  // onDone(panel, fresh) gets the changed panel, and whether it was new.
   constructor(onDone) {
     this.onDone = onDone;
     this.dialog = $('editor');
@@ -32,9 +32,10 @@ export class Editor {
     this.dialog.addEventListener('close', () => this.back?.focus());
   }
 
-  // open shows a panel of a document with variables; the focus goes back to an element.
-  open(panel, back, variables = []) {
-    this.panel = panel;
+  // open shows a panel of a document with variables; the focus goes back to an element. fresh says that
+  // the panel is new.
+  open(panel, back, variables = [], fresh = false) {
+    Object.assign(this, { panel, fresh });
     this.shared.show(panel, variables);
     this.back = back;
     this.names ??= aggregators().then((names) => { this.known = names; this.rows.forEach((r) => r.aggregators(names)); }, () => { this.names = null; });
@@ -108,6 +109,6 @@ export class Editor {
     if (!panel) return;
     const chart = { ...this.chart, queries: this.chart.queries.filter((q, i) => q.metric || this.chart.formulas.length > 0), formulas: this.chart.formulas.filter((f) => f.expr), log: this.chart.log && typeOf(type).fields.includes('log') };
     this.dialog.close();
-    this.onDone(asks(type) ? withChart(panel, chart) : { ...panel, text: $('panel-text').value });
+    this.onDone(asks(type) ? withChart(panel, chart) : { ...panel, text: $('panel-text').value }, this.fresh);
   }
 }

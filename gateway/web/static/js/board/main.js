@@ -4,25 +4,27 @@
 
 import { About } from '../about.js';
 import * as api from '../api.js';
-import { make } from '../element.js';
+import { drawn, make } from '../element.js';
 import { Fold } from '../fold.js';
 import { plural, time } from '../format.js';
-import { Keys, ofCharts } from '../keys.js';
+import { isWriting, Keys, ofCharts } from '../keys.js';
 import { LiveClient } from '../live.js';
 import { describe } from '../messages.js';
 import { options } from '../queryrow.js';
 import { RangeControls } from '../rangecontrols.js';
 import { fromHash, panned, windowOf } from '../state.js';
-import { empty, inOrder, newPanel, read, settle } from './document.js';
+import { duplicated, empty, newPanel, read, retyped } from './document.js';
 import { Editor } from './editor.js';
 import { Grid, lay } from './grid.js';
 import { decode, encode, putShared, sharedOf } from './link.js';
 import { Notes } from './notes.js';
 import { Panel } from './panel.js';
+import { inOrder, settle } from './places.js';
 import { byMenu, print } from './print.js';
 import { repeated } from './repeat.js';
 import { Screen } from './screen.js';
 import { shifts } from './sharedfields.js';
+import { Undo } from './undo.js';
 import { Values } from './values.js';
 import { VariableBar } from './variablebar.js';
 import { VariableEditor } from './variableeditor.js';
@@ -45,6 +47,7 @@ let view;               // the state of all charts, without their queries
 let chosen = {};        // values of variables
 
 const panels = new Map(); // by id
+const undo = new Undo();
 const live = new LiveClient(`${location.protocol === 'https:' ? 'wss' : 'ws'}://${location.host}/api/ws`, {
   token: api.token,
   onState: (c) => { connection = c; if (c.code === 1008) $('token-form').hidden = false; say(); },
@@ -68,9 +71,12 @@ const range = new RangeControls(go);
 const values = new Values(() => render());
 const bar = new VariableBar($('variables'), values, choose);
 const notes = new Notes(() => { listed(); panels.forEach((p) => p.again()); });
-const variableEditor = new VariableEditor((variables) => change({ variables: variables.length > 0 ? variables : undefined }));
+const variableEditor = new VariableEditor((variables) => change({ variables: variables.length > 0 ? variables : undefined }, 'the change of variables'));
 const versions = new Versions(earlierVersion);
-const editor = new Editor((panel) => change({ panels: board.panels.map((p) => (p.id === panel.id ? panel : p)) }));
+const editor = new Editor((panel, fresh) => {
+  const placed = fresh ? retyped(board, panel) : panel;
+  change({ panels: board.panels.map((p) => (p.id === panel.id ? placed : p)) }, ...(fresh ? added(panel) : [`the change of ${nameOf(panel)}`]));
+});
 const screen = new Screen(panels, go);
 const order = () => [...$('grid').children].map((e) => e.dataset.id);
 const fold = new Fold($('fold'), [$('variables'), $('tools')]);
@@ -81,12 +87,13 @@ const keys = new Keys([
     { key: 'j', does: 'goes to the next panel', run: () => screen.step(order(), 1) },
     { key: 'k', does: 'goes to the panel before', run: () => screen.step(order(), -1) },
     { key: 'e', does: 'edits, and ends it', run: () => board && edit() },
+    { key: 'Ctrl z', does: 'undoes the last change, while one edits' },
     { key: 'p', does: 'pauses, and goes on', run: () => board && pause() },
     { key: 'z', does: 'resets the zoom', run: () => reset() },
   ] },
   ofCharts,
 ]);
-const grid = new Grid($('grid'), () => board.panels, (list) => change({ panels: list }), (text) => { $('readout').textContent = text; });
+const grid = new Grid($('grid'), () => board.panels, (list, words, hold) => change({ panels: list }, words, hold), (text) => { $('readout').textContent = text; });
 
 // nameIn reads the dashboard's name. Of letters that are not UTF-8 the server says that they are no name.
 function nameIn(path) {
@@ -152,10 +159,27 @@ function reset() {
 
 function pause() { go({ pause: view.pause === null ? Math.floor(now()) : null }); }
 
-// change changes the document.
-function change(part) {
+// change changes the document. What it is in words, and whether it is one with the change before, is for
+// whoever undoes it.
+function change(part, words, hold) {
+  undo.note(board, words, hold);
   board = { ...board, ...part };
   render();
+}
+
+const nameOf = (panel) => panel.title || `panel ${panel.id}`;
+
+// added is what a new panel is to whoever undoes it: one step with the first change of it.
+const added = ({ id }) => ['the new panel', `new ${id}`];
+
+function undoLast() {
+  const step = undo.undo();
+  if (!step) return;
+  board = step.document;
+  view = viewOf();
+  render();
+  if ([document.body, $('undo')].includes(document.activeElement)) ($('undo').disabled ? $('add-panel') : $('undo')).focus();
+  $('readout').textContent = `Undone: ${step.words}.`;
 }
 
 const written = () => JSON.stringify(board, null, 2);
@@ -203,6 +227,8 @@ function showEditing() {
   $('editing').hidden = !editing;
   if ($('board-title') !== document.activeElement) $('board-title').value = board.title ?? '';
   $('save').disabled = !changed();
+  $('undo').disabled = undo.next === '';
+  $('undo').title = undo.next && `Undo ${undo.next}`;
   $('versions-open').hidden = version === 0;
   $('versions-open').disabled = changed() && written() !== versionText; // changes would be lost
 }
@@ -253,8 +279,9 @@ function tools(p, panel) {
   if (p.tools.dataset.of === wanted) return;
   p.tools.dataset.of = wanted;
   if (!editing) return p.tools.replaceChildren();
-  const button = (text, what, onClick) => {
-    const b = make('button', '', text);
+  const button = (sign, what, onClick) => {
+    const b = make('button');
+    b.append(sign);
     b.type = 'button';
     b.setAttribute('aria-label', `${what} ${label}`);
     b.addEventListener('click', onClick);
@@ -262,11 +289,24 @@ function tools(p, panel) {
   };
   const edit = button('Edit', 'Edit', () => editor.open(board.panels.find((x) => x.id === panel.id), edit, board.variables));
   edit.disabled = p.element.dataset.type === 'unknown';
-  const remove = button('×', 'Remove', () => {
-    change({ panels: settle(board.panels.filter((x) => x.id !== panel.id)) });
-    $('add-panel').focus();
+  const duplicate = button(sheets(), 'Duplicate', () => {
+    const copy = duplicated(board, panel.id);
+    change({ panels: copy.panels }, `the copy of ${label}`);
+    panels.get(copy.id).focus();
   });
-  p.tools.replaceChildren(...grid.handles(panel.id, label), edit, remove);
+  duplicate.title = 'Duplicate';
+  const remove = button('×', 'Remove', () => {
+    change({ panels: settle(board.panels.filter((x) => x.id !== panel.id)) }, `the removal of ${label}`);
+    $('undo').focus();
+  });
+  p.tools.replaceChildren(...grid.handles(panel.id, label), edit, duplicate, remove);
+}
+
+// sheets is the picture of a copy.
+function sheets() {
+  const picture = drawn('svg', { width: 12, height: 12, viewBox: '0 0 12 12', 'aria-hidden': 'true' });
+  picture.append(drawn('path', { d: 'M4 4h7v7H4zM1 8V1h7', fill: 'none', stroke: 'currentColor', 'stroke-width': 1.5 }));
+  return picture;
 }
 
 // say tells the state of the whole page; what is wrong with one panel stands in it.
@@ -321,6 +361,7 @@ function take(text, from, saved) {
 let again = null;
 async function load() {
   clearTimeout(again);
+  undo.clear();
   const params = new URLSearchParams(location.hash.slice(1));
   carried = params.has('doc') ? { doc: params.get('doc'), v: params.get('v') ?? '0' } : {};
   if (carried.doc) {
@@ -357,6 +398,7 @@ function missing({ status, message }) {
 function earlierVersion(text, number) {
   const got = read(text);
   if (got.fault || got.later) return tell(`Version ${number} cannot be shown: ${got.fault ?? 'a later release made it.'}`, 'error');
+  undo.note(board, `the change to version ${number}`);
   board = got.document;
   versionText = written();
   view = viewOf();
@@ -490,12 +532,18 @@ addEventListener('keydown', (e) => {
   e.preventDefault();
   printAll();
 });
-$('board-title').addEventListener('input', (e) => change({ title: e.target.value }));
+addEventListener('keydown', (e) => {
+  if (e.key !== 'z' || !(e.ctrlKey || e.metaKey) || e.shiftKey || e.altKey || !board || !editing || isWriting(e.target) || document.querySelector('dialog[open]')) return;
+  e.preventDefault();
+  undoLast();
+});
+$('undo').addEventListener('click', undoLast);
+$('board-title').addEventListener('input', (e) => change({ title: e.target.value }, 'the change of the title', 'title'));
 $('add-panel').addEventListener('click', () => {
   const panel = newPanel(board, 'lines');
-  change({ panels: [...board.panels, panel] });
+  change({ panels: [...board.panels, panel] }, ...added(panel));
   panels.get(panel.id).element.scrollIntoView({ block: 'nearest' });
-  editor.open(panel, $('add-panel'), board.variables);
+  editor.open(panel, $('add-panel'), board.variables, true);
 });
 $('save').addEventListener('click', () => store(version));
 $('discard').addEventListener('click', () => {

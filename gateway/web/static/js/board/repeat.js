@@ -1,7 +1,7 @@
 // Panels that are repeated for each value of a variable. The copies are on the page alone: the
 // document has the panel once.
 
-import { columns, settle } from './document.js';
+import { columns, settle } from './places.js';
 import { all } from './variables.js';
 
 export const repeatsAtMost = 50; // of one panel
