@@ -42,6 +42,7 @@ before(async () => {
   browser = await launch();
   await put(1);
   await save('web', web);
+  await save('hosts', { ...web, variables: [{ name: 'host', metric: 'own.metric', tagk: 'host' }], panels: [panel('cpu', 'lines', { title: 'CPU of $host', queries: ['sum:own.metric{host=$host}'] })] });
 });
 after(async () => {
   await browser?.close();
@@ -98,9 +99,30 @@ test('its points are read by keys', async () => {
 test('what is wrong is said in words', async () => {
   await open([place('web', 'cpu2'), place('web', 'cpu', ''), place('web', 'cpu', 'data-token="a-token-that-is-none"'), place('W E B', 'cpu'), place('web', 'none')].join(''));
   await until('no such panel', async () => (await words(0)) === 'Dashboard “web” has no panel “cpu2”. It has cpu, now, note, later, none.');
-  for (const n of [1, 2]) await until('no token, and a wrong one', async () => /^The gateway refuses the panel: .* It may want a token that may read\.$/.test(await words(n)));
+  await until('no token', async () => (await words(1)) === 'The dashboard cannot be read: the gateway wants a token, and the panel has none: give it one that may read, as data-token.');
+  await until('a wrong token', async () => (await words(2)) === 'The dashboard cannot be read: the gateway does not know the panel’s token.');
   await until('no name', async () => /^The dashboard cannot be read: name: got "w e b", want 1 to 64 of/i.test(await words(3)));
   await until('no metric', async () => (await said(4)) === 'No metric is called “no.such.metric” yet. Asking again every second.');
+  assert.deepEqual(faults, []);
+});
+
+test('variables have the first value that there is, or that of the page', async () => {
+  await open(place('hosts', 'cpu') + place('hosts', 'cpu', `data-token="${token}" data-var-host="b"`) + place('hosts', 'cpu', `data-token="${token}" data-var-hots="b"`));
+  for (const [n, title] of [[0, 'CPU of a'], [1, 'CPU of b'], [2, 'CPU of a']]) {
+    await until(title, async () => (await inside(n, '.legend button').count()) === 1 && (await inside(n, 'h2').textContent()) === title);
+  }
+  assert.deepEqual([await words(0), await words(1), await words(2)], ['', '', 'The dashboard has no variable “hots”.']);
+  assert.deepEqual(faults, []);
+});
+
+test('values that a token may not read are missing in words, and come once it may', async () => {
+  const refused = { status: 403, headers: { 'Access-Control-Allow-Origin': '*', 'Access-Control-Allow-Headers': '*' }, contentType: 'application/json', body: '{"error":{"code":403,"message":"Forbidden"}}' };
+  await page.route('**/api/search/values*', (route) => route.fulfill(refused));
+  await open(place('hosts', 'cpu'));
+  await until('the refusal', async () => (await words(0)) === 'host: The values of host cannot be read: the panel’s token may not read.');
+  await page.unroute('**/api/search/values*');
+  await until('its line', async () => (await inside(0, '.legend button').count()) === 1);
+  assert.equal(await words(0), '');
   assert.deepEqual(faults, []);
 });
 

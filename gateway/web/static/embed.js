@@ -6,8 +6,9 @@
 //   panel('#cpu', 'web', 'cpu')        draws a panel of a dashboard, as it is saved
 //
 // query is the body of POST /api/query. An element with data-dashboard and data-panel is drawn
-// without a call. These three and the attributes stay as they are from version to version, and
-// so does the address /ui/embed.js; the modules below do not.
+// without a call, with data-var-host="web01" for one value of its variable host. These three and the
+// attributes stay as they are from version to version, and so does the address /ui/embed.js; the
+// modules below do not.
 
 import uPlot from './vendor/uplot/uPlot.esm.js';
 import { axes } from './js/axes.js';
@@ -46,20 +47,25 @@ export function chart(place, query, { token = '', height = 300 } = {}) {
 
 // panel draws a panel of a dashboard, by the names of both, into an element, or the first that a
 // selector finds: over the dashboard's range, in the colours of the first panel's color-scheme.
-// What is wrong stands below. It returns {close()}.
-export function panel(place, dashboard, id, { token = '', height = 300 } = {}) {
+// variables are values by name, {host: 'web01'}, or lists of them. What is wrong stands below. It
+// returns {close()}.
+export function panel(place, dashboard, id, { token = '', height = 300, variables = {} } = {}) {
   const element = typeof place === 'string' ? document.querySelector(place) : place;
   let shown = null;
   let closed = false;
   import('./js/board/elsewhere.js').then(({ Elsewhere }) => {
-    if (!closed) shown = new Elsewhere(element, { gateway, name: dashboard, id, token, height, connection: connection(token) });
+    if (!closed) shown = new Elsewhere(element, { gateway, name: dashboard, id, token, height, variables, connection: connection(token) });
   });
   return { close() { closed = true; shown?.close(); } };
 }
 
+const variable = 'data-var-';
+
 for (const element of globalThis.document?.querySelectorAll('[data-dashboard]') ?? []) {
   const { dashboard, panel: id, token, height } = element.dataset;
-  panel(element, dashboard, id, { token, height: Number(height) || 300 });
+  const names = element.getAttributeNames().filter((name) => name.startsWith(variable));
+  const variables = Object.fromEntries(names.map((name) => [name.slice(variable.length), element.getAttribute(name)]));
+  panel(element, dashboard, id, { token, height: Number(height) || 300, variables });
 }
 
 // follow gives at most limit lines, and says so in its status.

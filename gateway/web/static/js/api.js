@@ -15,11 +15,11 @@ export const onRefused = (f) => { refused = f; };
 // onOperator is called when an answer tells that the token is an operator's.
 export const onOperator = (f) => { operates = f; };
 
-async function request(path, options = {}) {
-  const headers = { ...options.headers, ...(token() ? { Authorization: 'Bearer ' + token() } : {}) };
-  const response = await fetch(path, { ...options, headers });
-  if (response.status === 401 || response.status === 403) refused();
-  if (response.headers?.get('Downpour-Operator')) operates();
+// sent is the answer to a request with a token; heard gets every one, also what becomes an error.
+async function sent(url, options, bearer, heard = () => {}) {
+  const headers = { ...options.headers, ...(bearer ? { Authorization: 'Bearer ' + bearer } : {}) };
+  const response = await fetch(url, { ...options, headers });
+  heard(response);
   if (response.ok) return response;
   const text = await response.text();
   let message = `${response.status} ${response.statusText}`;
@@ -27,23 +27,44 @@ async function request(path, options = {}) {
   throw Object.assign(new Error(message), { status: response.status });
 }
 
+const request = (path, options = {}) => sent(path, options, token(), (response) => {
+  if (response.status === 401 || response.status === 403) refused();
+  if (response.headers?.get('Downpour-Operator')) operates();
+});
+
 const get = async (path, signal) => (await request(path, { signal })).json();
 
-// suggest finds names that hold the words of a text, the best first: a list, and as its member more how many others
-// there are.
-export const suggest = (type, max = 40) => async (q, signal) => {
-  const response = await request(`/api/suggest?${new URLSearchParams({ type, q, max, match: 'substring' })}`, { signal });
-  const names = await response.json();
-  return Object.assign(names, { more: Math.max(0, Number(response.headers.get('Downpour-Total')) - names.length) });
-};
+const dashboards = '/api/dashboards';
+
+// readers are the requests that a panel needs, by a function that sends them.
+const readers = (request) => ({
+  // suggest finds names that hold the words of a text, the best first: a list, and as its member more how many others
+  // there are.
+  suggest: (type, max = 40) => async (q, signal) => {
+    const response = await request(`/api/suggest?${new URLSearchParams({ type, q, max, match: 'substring' })}`, { signal });
+    const names = await response.json();
+    return Object.assign(names, { more: Math.max(0, Number(response.headers.get('Downpour-Total')) - names.length) });
+  },
+
+  // tagValues returns {values, more, since}: those of a tag in the series of a metric that have some tags {key, value};
+  // those of one key are alternatives. since, in seconds, is there if they are those of rows from then on.
+  tagValues: async (metric, tagk, tags, limit, signal) => (await request(`/api/search/values?${new URLSearchParams({ tagk })}`, {
+    method: 'POST', signal, body: JSON.stringify({ metric, tags, limit }), headers: { 'Content-Type': 'application/json' },
+  })).json(),
+
+  // dashboard is the one in force, or an earlier version: a text, whose version is the ETag.
+  dashboard: async (name, version = 0) => {
+    const response = await request(`${dashboards}/${encodeURIComponent(name)}${version > 0 ? `?version=${version}` : ''}`);
+    return { text: await response.text(), version: versionOf(response) };
+  },
+});
+
+export const { suggest, tagValues, dashboard } = readers(request);
+
+// readersOf are those of a gateway that is not the page's own.
+export const readersOf = (gateway, bearer) => readers((path, options = {}) => sent(new URL(path.slice(1), gateway), options, bearer));
 
 export const aggregators = () => get('/api/aggregators');
-
-// tagValues returns {values, more, since}: those of a tag in the series of a metric that have some tags {key, value};
-// those of one key are alternatives. since, in seconds, is there if they are those of rows from then on.
-export const tagValues = async (metric, tagk, tags, limit, signal) => (await request(`/api/search/values?${new URLSearchParams({ tagk })}`, {
-  method: 'POST', signal, body: JSON.stringify({ metric, tags, limit }), headers: { 'Content-Type': 'application/json' },
-})).json();
 
 const post = (query, parameters, accept) => request(`/api/query?${parameters}`, {
   method: 'POST', body: JSON.stringify(query), headers: { 'Content-Type': 'application/json', ...(accept ? { Accept: accept } : {}) },
@@ -66,10 +87,6 @@ export async function globalAnnotations(from, to) {
 
 export const annotate = (annotation) => request('/api/annotation', { method: 'POST', body: JSON.stringify(annotation), headers: { 'Content-Type': 'application/json' } });
 
-// Dashboards: a document is text, and its version the ETag.
-
-const dashboards = '/api/dashboards';
-
 export const dashboardList = async () => (await get(dashboards)).dashboards;
 
 // startDashboard names the one to which the page at / leads, '' if there is none. Where dashboards
@@ -83,12 +100,6 @@ export const startDashboard = async () => {
 };
 
 const versionOf = (response) => Number(/\d+/.exec(response.headers.get('ETag') ?? '')?.[0] ?? 0);
-
-// dashboard is the one in force, or an earlier version.
-export async function dashboard(name, version = 0) {
-  const response = await request(`${dashboards}/${name}${version > 0 ? `?version=${version}` : ''}`);
-  return { text: await response.text(), version: versionOf(response) };
-}
 
 // dashboardVersions are those that are kept, the newest first.
 export const dashboardVersions = async (name) => (await get(`${dashboards}/${name}/versions`)).versions;

@@ -25,7 +25,7 @@ import { repeated } from './repeat.js';
 import { Screen } from './screen.js';
 import { shifts } from './sharedfields.js';
 import { Undo } from './undo.js';
-import { Values } from './values.js';
+import { Values, whyNone } from './values.js';
 import { VariableBar } from './variablebar.js';
 import { VariableEditor } from './variableeditor.js';
 import { chosenOf, depending, textWith, usedBy } from './variables.js';
@@ -207,7 +207,7 @@ function render() {
 // showVariables finds out what is chosen, and shows the controls.
 function showVariables() {
   const { variables = [] } = board;
-  chosen = chosenOf(variables, view.given, (v, others) => { const list = values.of(v, others); return list.others ? [] : list.values; });
+  chosen = chosenOf(variables, view.given, (v, others) => values.known(v, others));
   bar.show(variables, chosen);
   const unknown = Object.keys(view.given).find((name) => !variables.some((v) => v.name === name));
   const empty = variables.filter((v) => chosen[v.name].length === 0);
@@ -217,8 +217,6 @@ function showVariables() {
     at < 0 ? '' : `${empty[at].label || empty[at].name}: ${faults[at]}`, unknown ? `The address has a variable “${unknown}”, which this dashboard has not.` : '',
   ].filter(Boolean).join(' ');
 }
-
-const whyNone = ({ fault, loading, others }) => fault || (loading ? '' : others ? 'no series of its metric is known here: choose a value.' : 'no value is known yet.');
 
 function showEditing() {
   if ($('edit').getAttribute('aria-pressed') !== String(editing)) fold.set(editing); // what one edits with is there, also on a phone

@@ -45,6 +45,12 @@ export class Values {
     return list;
   }
 
+  // known are the values of a variable's list that are certain to be of it.
+  known(variable, chosen) {
+    const { values, others } = this.of(variable, chosen);
+    return others ? [] : values;
+  }
+
   // forget asks for all again, as with another token.
   forget() { this.lists.clear(); }
 
@@ -75,6 +81,9 @@ export class Values {
     return match([...new Set([...own, ...found.values.sort(inOrder)])], text);
   }
 }
+
+// whyNone says why a list has no value that could be chosen, '' while it is asked for.
+export const whyNone = ({ fault, loading, others }) => fault || (loading ? '' : others ? 'no series of its metric is known here: choose a value.' : 'no value is known yet.');
 
 function faultOf({ status, message }, { metric, tagk }) {
   if (status === 404) return `There is no metric ${metric}, or no tag ${tagk}, or no such value of a filter yet.`;

@@ -90,6 +90,13 @@ export function ordered(variables) {
   }
 }
 
+// neededBy are the variables that a panel names, and those that these are filtered by.
+export function neededBy(panel, variables) {
+  const found = new Set(namesIn(JSON.stringify([panel.queries, panel.formulas, panel.title, panel.text])));
+  for (const v of ordered(variables).order.reverse()) if (found.has(v.name)) for (const name of wantedBy(v)) found.add(name);
+  return variables.filter((v) => found.has(v.name));
+}
+
 // depending are the names of variables that a variable filters, directly or by way of others.
 export function depending(variables, name) {
   const found = new Set([name]);
