@@ -91,6 +91,27 @@ test('bars stand at their points', async () => {
   sound();
 });
 
+test('a live chart is drawn when it has moved by a pixel, not each second', async () => {
+  await page.clock.install();
+  server.answer = metrics;
+  keep({ ...types, range: { from: '1h-ago', to: '' } });
+  await open('/d/web');
+  await seen('stacked');
+  const width = await page.evaluate(() => {
+    const { plot } = window.__downpour.drawing('stacked').chart;
+    window.__draws = 0;
+    (plot.hooks.draw ??= []).push(() => window.__draws++);
+    return plot.bbox.width;
+  });
+  const end = () => page.evaluate(() => window.__downpour.drawing('stacked').chart.plot.scales.x.max);
+  const before = await end();
+  await page.clock.runFor(40_000);
+  const [draws, moved] = [await page.evaluate(() => window.__draws), (await end()) - before];
+  const most = Math.ceil(moved * (width / 3600)) + 1; // annotations that are read again are drawn, too
+  assert.ok(moved > 30 && draws > 0 && draws <= most, `${draws} draws while the range moved by ${moved} s, want 1 to ${most}`);
+  sound();
+});
+
 test('a heat map has every point of many lines in a cell, in both colours', async () => {
   await show();
   await seen('many');

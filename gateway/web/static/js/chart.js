@@ -6,6 +6,7 @@ import { axes, scales } from './axes.js';
 import { alone, nearest } from './columns.js';
 import * as format from './format.js';
 import { css, lineStyle, pale } from './look.js';
+import { moves } from './pixels.js';
 import { bandsOf, colours } from './thresholds.js';
 
 const dragged = 5; // px that make a drag of a click
@@ -53,9 +54,10 @@ export class Chart {
     this.#keepReading();
   }
 
-  // move shifts the range without new data. A hand that is moving it goes first.
+  // move shifts the range without new data, once that can be seen: to draw 200 lines takes long. A hand
+  // that is moving it goes first.
   move(range) {
-    if (this.panning) return;
+    if (this.panning || (this.plot && !moves(range, this.plot.scales.x, this.plot.bbox.width))) return;
     this.#place(range);
   }
 
