@@ -27,6 +27,11 @@ func TestBuild_pages(t *testing.T) {
 	if len(files) < 50 || files["search.json"] == nil {
 		t.Errorf("got the files %v", slices.Sorted(maps.Keys(files)))
 	}
+	for line := range strings.Lines(string(files["search.json"])) {
+		if strings.HasPrefix(line, `{"a":"/docs/api`) && (strings.Contains(line, "`") || strings.Contains(line, "](")) {
+			t.Errorf("the search would show marks of Markdown: %s", line)
+		}
+	}
 }
 
 // Every page of the source has a topic.

@@ -37,8 +37,7 @@ type chapter struct {
 // operationShown is an operation as the page has it.
 type operationShown struct {
 	ID, Method, Path string
-	Summary          string
-	About            template.HTML
+	Summary, About   template.HTML
 	Scope            string
 	Parameters       []parameterShown
 	Body             template.HTML
@@ -84,7 +83,7 @@ func (b *builder) reference(p Page, source []byte) (*rendered, error) {
 		Chapters []chapter
 		Schemas  []schemaShown
 	}{Title: doc.Info.Title, About: r.words(doc.Info.Description)}
-	r.section(headingID(doc.Info.Title), doc.Info.Title, doc.Info.Description)
+	r.section(headingID(doc.Info.Title), doc.Info.Title, unmarked(doc.Info.Description))
 
 	for _, tag := range doc.Tags {
 		shown.Chapters = append(shown.Chapters, r.chapter(tag))
@@ -140,13 +139,13 @@ func (r *reference) operation(path string, o openapi.Operation) operationShown {
 		ID:      headingID(method + " " + path),
 		Method:  method,
 		Path:    path,
-		Summary: o.Summary,
+		Summary: r.words(o.Summary),
 		About:   r.words(o.Description),
 		Scope:   o.Scope,
 	}
 	name := method + " " + path
 	r.heading(3, name, shown.ID)
-	found := []string{o.Summary, o.Description}
+	found := []string{unmarked(o.Summary), unmarked(o.Description)}
 
 	for _, p := range o.Parameters {
 		p = r.doc.Parameter(p)
@@ -154,7 +153,7 @@ func (r *reference) operation(path string, o openapi.Operation) operationShown {
 		shown.Parameters = append(shown.Parameters, parameterShown{
 			p.Name, places[p.In], p.Required, kind, r.words(p.Description),
 		})
-		found = append(found, p.Name, p.Description)
+		found = append(found, p.Name, unmarked(p.Description))
 	}
 	if o.RequestBody != nil {
 		for _, kind := range slices.Sorted(maps.Keys(o.RequestBody.Content)) {
@@ -171,7 +170,7 @@ func (r *reference) operation(path string, o openapi.Operation) operationShown {
 			a.Bodies = append(a.Bodies, bodyShown{kind, r.schemaOrFault(name, answer.Content[kind].Schema)})
 		}
 		shown.Answers = append(shown.Answers, a)
-		found = append(found, answer.Description)
+		found = append(found, unmarked(answer.Description))
 	}
 	r.section(shown.ID, name, strings.Join(found, " "))
 	return shown
@@ -207,6 +206,12 @@ func (r *reference) heading(level int, words, id string) {
 // section adds what the search finds.
 func (r *reference) section(id, heading, words string) {
 	r.out.sections = append(r.out.sections, section{id, heading, strings.Join(strings.Fields(words), " ")})
+}
+
+// unmarked is a description without the marks of Markdown.
+func unmarked(description string) string {
+	source := []byte(description)
+	return plain(markdown.Parser().Parse(text.NewReader(source)), source)
 }
 
 // words renders a description, which is Markdown. Its links into the site begin with /docs/.

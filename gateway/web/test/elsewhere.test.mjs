@@ -47,7 +47,7 @@ const variables = [
 
 const settled = () => new Promise((resolve) => { setImmediate(resolve); });
 
-// shown is the panel as it is at last, and what was asked for it.
+// shown is the panel as it is at last, and the requests for it.
 async function shown(queries, { given = {}, title = '', lists = { host: ['web01', 'web02'], dc: ['eu', 'us'] }, fail = null } = {}) {
   const requests = [];
   const asking = {
@@ -73,7 +73,7 @@ test('values are fetched for the variables that a panel needs, as on a dashboard
   const { panel, chosen, said, requests } = await shown(['sum:m{host=$host}'], { title: 'CPU of $host in $dc, $no' });
   assert.equal(panel.title, 'CPU of web01 in eu, $no');
   assert.deepEqual([chosen, said, requests], [{ host: ['web01'] }, '', ['dc', 'host dc=eu']]);
-  assert.deepEqual((await shown(['sum:m{rack=$Rack}'])).requests, [], 'what has a default is not asked for');
+  assert.deepEqual((await shown(['sum:m{rack=$Rack}'])).requests, [], 'what has a default needs no request');
 
   const none = await shown(['sum:m{host=$host}'], { lists: { dc: ['eu'] } });
   assert.deepEqual([none.chosen, none.said], [{ host: [] }, 'Host: no value is known yet.']);

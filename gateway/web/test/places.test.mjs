@@ -95,7 +95,7 @@ test('one that is dragged stops at a neighbour, and passes it from its half on',
   assert.deepEqual(shown(put(gap, 'a', { ...gap[0].place, x: 8 })), { a: [8, 0, 3, 8], b: [4, 0, 3, 8] }, 'where there is room nobody moves');
 });
 
-test('one that grows pushes those beside it, while there is room for all', () => {
+test('one that grows pushes those right of it, while there is room for all', () => {
   const row = at({ a: [0, 0, 3, 4], b: [3, 0, 3, 4], c: [6, 0, 3, 4], d: [0, 4, 12, 4] });
   assert.deepEqual(shown(sized(row, 'a', 2, 0)), { a: [0, 0, 5, 4], b: [5, 0, 3, 4], c: [8, 0, 3, 4], d: [0, 4, 12, 4] });
   assert.deepEqual(shown(sized(row, 'b', 3, 0)), { a: [0, 0, 3, 4], b: [3, 0, 6, 4], c: [9, 0, 3, 4], d: [0, 4, 12, 4] });

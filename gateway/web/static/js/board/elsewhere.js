@@ -13,8 +13,8 @@ import { chosenOf, neededBy, textWith, usedBy } from './variables.js';
 
 const again = 5000; // ms until a document that could not be read is asked for again
 
-// panelOf finds a panel in a document's text: {panel, view, variables}, or {fault}, words for whoever
-// wrote the page. view is the state in which it is shown, variables are those of the document.
+// panelOf finds a panel in a document's text: {panel, view, variables}, or {fault}, words for the author
+// of the page. view is the state in which it is shown, variables are those of the document.
 export function panelOf(text, name, id) {
   const { document, fault, later } = read(text);
   if (fault) return { fault: `Dashboard “${name}”: ${fault}` };
@@ -60,8 +60,8 @@ export function refusal(status, token) {
 
 // inWords are readers whose refusals say what they mean for a panel.
 const inWords = (readers, token) => {
-  const told = (read) => (...args) => read(...args).catch((error) => { throw Object.assign(error, { message: refusal(error.status, token) || error.message }); });
-  return { dashboard: told(readers.dashboard), tagValues: told(readers.tagValues), suggest: (...args) => told(readers.suggest(...args)) };
+  const worded = (read) => (...args) => read(...args).catch((error) => { throw Object.assign(error, { message: refusal(error.status, token) || error.message }); });
+  return { dashboard: worded(readers.dashboard), tagValues: worded(readers.tagValues), suggest: (...args) => worded(readers.suggest(...args)) };
 };
 
 // Elsewhere shows panel id of a dashboard in element. connection is {client, watchers} of the

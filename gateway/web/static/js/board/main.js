@@ -159,8 +159,7 @@ function reset() {
 
 function pause() { go({ pause: view.pause === null ? Math.floor(now()) : null }); }
 
-// change changes the document. What it is in words, and whether it is one with the change before, is for
-// whoever undoes it.
+// change changes the document. The words, and whether it is one with the change before, are for the undo.
 function change(part, words, hold) {
   undo.note(board, words, hold);
   board = { ...board, ...part };
@@ -169,7 +168,7 @@ function change(part, words, hold) {
 
 const nameOf = (panel) => panel.title || `panel ${panel.id}`;
 
-// added is what a new panel is to whoever undoes it: one step with the first change of it.
+// added is a new panel for the undo: one step with the first change of it.
 const added = ({ id }) => ['the new panel', `new ${id}`];
 
 function undoLast() {

@@ -82,7 +82,7 @@ export class Values {
   }
 }
 
-// whyNone says why a list has no value that could be chosen, '' while it is asked for.
+// whyNone says why a list has no value that could be chosen, '' while it is on its way.
 export const whyNone = ({ fault, loading, others }) => fault || (loading ? '' : others ? 'no series of its metric is known here: choose a value.' : 'no value is known yet.');
 
 function faultOf({ status, message }, { metric, tagk }) {

@@ -45,7 +45,7 @@ async function search() {
   }
   if (question !== input.value.trim()) return; // another letter has come meanwhile
 
-  const words = result?.failed ?? (result ? said(result.count, question) : '');
+  const words = result?.failed ?? (result ? said(result.count, question, result.all) : '');
   place.hidden = words === '';
   page.hidden = words !== '';
   list.replaceChildren(...(result?.results ?? []).map(item));
