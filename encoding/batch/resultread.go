@@ -15,29 +15,48 @@ import (
 // the value in place of a null is undefined. It returns ErrCut, an error of each, or an
 // error of the stream.
 func ReadResults(r io.Reader, each func(times []int64, values []float64) error) error {
-	// Arrow's reader accepts the end of the input as the end of the stream, so the end mark must be
-	// checked here.
-	end := &lastBytes{r: r}
-	in, err := ipc.NewReader(end)
+	in, err := newRecords(r)
 	if err != nil {
-		return fmt.Errorf("batch: cannot read results: %w", err)
+		return err
 	}
-	defer in.Release()
-
-	for in.Next() {
-		times, values, err := numbersOf(in.Record())
+	return in.readAll(func(rec arrow.Record) error {
+		times, values, err := numbersOf(rec)
 		if err != nil {
 			return err
 		}
-		if err := each(times, values); err != nil {
+		return each(times, values)
+	})
+}
+
+// records are the record batches of a stream.
+type records struct {
+	*ipc.Reader
+	end *lastBytes
+}
+
+// newRecords reads the beginning of a stream.
+func newRecords(r io.Reader) (*records, error) {
+	end := &lastBytes{r: r}
+	in, err := ipc.NewReader(end)
+	if err != nil {
+		return nil, fmt.Errorf("batch: cannot read results: %w", err)
+	}
+	return &records{Reader: in, end: end}, nil
+}
+
+// readAll calls each with every record batch, which is valid until each returns, and wants the end mark: Arrow's reader
+// accepts the end of the input as the end of the stream.
+func (r *records) readAll(each func(arrow.Record) error) error {
+	defer r.Release()
+	for r.Next() {
+		if err := each(r.Record()); err != nil {
 			return err
 		}
 	}
-	if err := in.Err(); err != nil {
+	if err := r.Err(); err != nil {
 		return fmt.Errorf("batch: cannot read results: %w", err)
 	}
-
-	if !bytes.Equal(end.last, endMark) {
+	if !bytes.Equal(r.end.last, endMark) {
 		return ErrCut
 	}
 	return nil

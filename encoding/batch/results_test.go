@@ -2,6 +2,7 @@ package batch
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -302,6 +303,97 @@ func TestReadResults(t *testing.T) {
 			if err := ReadResults(bytes.NewReader(whole[:n]), each); err == nil {
 				t.Fatalf("compression %q: cut after %d of %d bytes, no error", c, n, len(whole))
 			}
+		}
+	}
+}
+
+// rowsOf prints the points of a group, a row each.
+func rowsOf(g *ResultGroup) (rows []string) {
+	for i := range g.Points.Len() {
+		ms, v := g.Points.At(i)
+		value := v.String()
+		if g.NaNIsNull && value == "NaN" {
+			value = "null"
+		}
+		rows = append(rows, fmt.Sprintf("%d %s %s %s %d %s", g.Query, g.Metric, g.TagKeys, g.TagValues, ms, value))
+	}
+	return rows
+}
+
+// ResultReader gives back the groups that were written, each point as the integer or float that it was, NaN and null
+// apart, and fails on a stream that was cut.
+func TestResultReader(t *testing.T) {
+	seed := seedtest.Of(t)
+	r := rand.New(rand.NewPCG(seed, 0))
+	for range 3 {
+		var groups []ResultGroup
+		var want []string
+		for range 1 + r.IntN(20) {
+			g, _ := randomGroup(r)
+			slices.Reverse(g.TagKeys) // sorted: dc, host
+			slices.Reverse(g.TagValues)
+			g.Query = r.IntN(3)
+			groups, want = append(groups, g), append(want, rowsOf(&g)...)
+		}
+		var buf bytes.Buffer
+		write(t, &buf, groups, ResultOptions{Query: true, Integers: true})
+		in, err := NewResultReader(&buf)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !in.Columns.Query {
+			t.Error("no column query, want it")
+		}
+		var got []string
+		if err := in.Each(func(g *ResultGroup) error {
+			got = append(got, rowsOf(g)...)
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(want, got) {
+			t.Fatalf("seed %d: %.2000s", seed, cmp.Diff(want, got))
+		}
+	}
+}
+
+// A tag key is called as its column, integers are floats without their column, an error of the function ends the
+// reading, and wherever a stream is cut it is an error.
+func TestResultReader_columns(t *testing.T) {
+	var buf bytes.Buffer
+	write(t, &buf, sampleGroups(), ResultOptions{})
+	whole := buf.Bytes()
+	read := func(data []byte, each func(*ResultGroup) error) (ResultColumns, error) {
+		in, err := NewResultReader(bytes.NewReader(data))
+		if err != nil {
+			return ResultColumns{}, err
+		}
+		return in.Columns, in.Each(each)
+	}
+	var got []string
+	columns, err := read(whole, func(g *ResultGroup) error {
+		got = append(got, rowsOf(g)...)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(ResultColumns{TagKeys: []string{"dc", "host", "tag_value"}}, columns); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{
+		"0 sys.cpu [host tag_value] [web01 x] 1356998400000 9.007199254740992e+15",
+		"0 sys.cpu [host tag_value] [web01 x] 1356998400250 NaN", "0 sys.mem [dc] [lga] 1356998460000 -0.5",
+	}, got); diff != "" {
+		t.Error(diff)
+	}
+	enough := errors.New("enough")
+	if _, err := read(whole, func(*ResultGroup) error { return enough }); !errors.Is(err, enough) {
+		t.Errorf("got %v, want %v", err, enough)
+	}
+	for n := range len(whole) {
+		if _, err := read(whole[:n], func(*ResultGroup) error { return nil }); err == nil {
+			t.Fatalf("cut after %d of %d bytes, no error", n, len(whole))
 		}
 	}
 }
