@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"downpour/encoding/batch"
 	"downpour/encoding/scanplan"
 	"downpour/gateway/extra/tools/pointfile"
 	"downpour/pushdown/process/memory"
@@ -28,7 +29,7 @@ func (x *exporter) allParquet(ctx context.Context, req exportRequest) (err error
 	}
 
 	out := bufio.NewWriterSize(fileBytes{x.out}, linesBuffer)
-	x.file = pointfile.New(out, keys)
+	x.file = pointfile.New(out, batch.ResultColumns{TagKeys: keys})
 	held := memory.NewLease(ctx)
 	err = x.eachRow(ctx, req, metrics, false, func(p *scanplan.Plan, row seriesRow) error {
 		if err := held.Grow(x.file.Bytes()); err != nil {
@@ -70,7 +71,8 @@ func (x *exporter) addRow(p *scanplan.Plan, row seriesRow) error {
 	// Rows are of whole hours.
 	from, _ := slices.BinarySearch(x.points.Time, p.Start)
 	to, _ := slices.BinarySearch(x.points.Time, p.End+1)
-	if err := x.file.Add(row.named.metric, row.named.tags, x.points.Slice(from, to)); err != nil {
+	series := pointfile.Series{Metric: row.named.metric, Tags: row.named.tags}
+	if err := x.file.Add(series, x.points.Slice(from, to)); err != nil {
 		return err
 	}
 	x.counts.Points += int64(to - from)

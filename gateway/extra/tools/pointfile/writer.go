@@ -3,8 +3,9 @@
 //	metric     string
 //	<tag key>  string             one column for each, sorted; null where the series has no such tag
 //	timestamp  timestamp[ms, UTC]
-//	value      double             an integer as the nearest double
+//	value      double             an integer as the nearest double; null where a fill policy says so
 //	value_int  int64              the integer itself; null where the value is a float
+//	query      int32              if there are several sub-queries
 //
 // A file is written from its beginning to its end, so it may go to a pipe. Points wait until a row group is full.
 // Memory does not grow with their number but for the footer, which has an entry for each column of each group. The
@@ -17,6 +18,7 @@ package pointfile
 import (
 	"fmt"
 	"io"
+	"math"
 
 	"github.com/apache/arrow/go/v15/parquet"
 	"github.com/apache/arrow/go/v15/parquet/compress"
@@ -41,11 +43,11 @@ const (
 
 // Writer writes a file. It is for one goroutine, and after an error it is of no use.
 type Writer struct {
-	out    *sink
-	file   *file.Writer
-	keys   []string
-	column map[string]int // of a tag key, in keys
-	groups int
+	out     *sink
+	file    *file.Writer
+	columns batch.ResultColumns
+	column  map[string]int // of a tag key, in those of columns
+	groups  int
 
 	// The points of the next group. Runs are what one series has of them.
 	points encoding.Points
@@ -56,23 +58,33 @@ type Writer struct {
 	texts   []parquet.ByteArray
 	numbers []int64
 	doubles []float64
+	queries []int32
 	levels  []int16
+}
+
+// Series is what points of one series have in common.
+type Series struct {
+	Metric string
+	Tags   []write.Tag
+	// Query is the sub-query that the points are an answer to, in a file that has the column, and NaNIsNull that of its
+	// groups: the fill policy is null.
+	Query     int
+	NaNIsNull bool
 }
 
 // run is points of one series that follow each other.
 type run struct {
-	metric string
-	tags   []write.Tag
-	rows   int
+	Series
+	rows int
 }
 
-// New returns a writer to w of points whose tag keys are among keys, sorted.
-func New(w io.Writer, keys []string) *Writer {
-	p := &Writer{out: &sink{Writer: w}, keys: keys, column: map[string]int{}}
-	for i, k := range keys {
+// New returns a writer to w of points whose tag keys are among those of columns, sorted.
+func New(w io.Writer, columns batch.ResultColumns) *Writer {
+	p := &Writer{out: &sink{Writer: w}, columns: columns, column: map[string]int{}}
+	for i, k := range columns.TagKeys {
 		p.column[k] = i
 	}
-	p.file = file.NewParquetWriter(p.out, layout(keys), file.WithWriterProps(parquet.NewWriterProperties(
+	p.file = file.NewParquetWriter(p.out, layout(columns), file.WithWriterProps(parquet.NewWriterProperties(
 		parquet.WithCompression(compress.Codecs.Zstd),
 		parquet.WithDictionaryFor("timestamp", false),
 		parquet.WithEncodingFor("timestamp", parquet.Encodings.DeltaBinaryPacked),
@@ -85,20 +97,23 @@ func New(w io.Writer, keys []string) *Writer {
 }
 
 // layout returns the columns.
-func layout(keys []string) *schema.GroupNode {
+func layout(of batch.ResultColumns) *schema.GroupNode {
 	text := func(name string, repetition parquet.Repetition) schema.Node {
 		return schema.MustPrimitive(schema.NewPrimitiveNodeLogical(name, repetition, schema.StringLogicalType{},
 			parquet.Types.ByteArray, 0, -1))
 	}
 	columns := schema.FieldList{text("metric", parquet.Repetitions.Required)}
-	for _, k := range keys {
-		columns = append(columns, text(batch.TagColumn(k, keys), parquet.Repetitions.Optional))
+	for _, k := range of.TagKeys {
+		columns = append(columns, text(batch.TagColumn(k, of.TagKeys), parquet.Repetitions.Optional))
 	}
 	columns = append(columns,
 		schema.MustPrimitive(schema.NewPrimitiveNodeLogical("timestamp", parquet.Repetitions.Required,
 			schema.NewTimestampLogicalType(true, schema.TimeUnitMillis), parquet.Types.Int64, 0, -1)),
-		schema.NewFloat64Node("value", parquet.Repetitions.Required, -1),
+		schema.NewFloat64Node("value", parquet.Repetitions.Optional, -1),
 		schema.NewInt64Node("value_int", parquet.Repetitions.Optional, -1))
+	if of.Query {
+		columns = append(columns, schema.NewInt32Node("query", parquet.Repetitions.Required, -1))
+	}
 	return schema.MustGroup(schema.NewGroupNode("schema", parquet.Repetitions.Required, columns, -1))
 }
 
@@ -108,12 +123,12 @@ func (w *Writer) Bytes() int64 {
 }
 
 // Add adds points of a series. Its tags are kept until they are written; the points are copied.
-func (w *Writer) Add(metric string, tags []write.Tag, points encoding.Points) error {
+func (w *Writer) Add(of Series, points encoding.Points) error {
 	if points.Len() == 0 {
 		return nil
 	}
-	cost := 64 + len(metric)
-	for _, t := range tags {
+	cost := 64 + len(of.Metric)
+	for _, t := range of.Tags {
 		if _, ok := w.column[t.K]; !ok {
 			return fmt.Errorf("tag key %q is new: it had no points when the export began, "+
 				"and the columns of a Parquet file cannot change; run it again", t.K)
@@ -124,7 +139,7 @@ func (w *Writer) Add(metric string, tags []write.Tag, points encoding.Points) er
 	for from, n := 0, points.Len(); from < n; {
 		to := min(n, from+groupRows-w.points.Len())
 		w.points.AppendPoints(points.Slice(from, to))
-		w.runs = append(w.runs, run{metric: metric, tags: tags, rows: to - from})
+		w.runs = append(w.runs, run{Series: of, rows: to - from})
 		w.names += cost
 		from = to
 		if w.points.Len() == groupRows || w.names >= groupNames {
@@ -155,12 +170,12 @@ func (w *Writer) flush() error {
 	g := w.file.AppendRowGroup()
 	w.texts = w.texts[:0]
 	for _, r := range w.runs {
-		w.texts = appendTimes(w.texts, parquet.ByteArray(r.metric), r.rows)
+		w.texts = appendTimes(w.texts, parquet.ByteArray(r.Metric), r.rows)
 	}
 	if err := writeColumn(g, w.texts, nil); err != nil {
 		return err
 	}
-	for _, k := range w.keys {
+	for _, k := range w.columns.TagKeys {
 		w.tag(k)
 		if err := writeColumn(g, w.texts, w.levels); err != nil {
 			return err
@@ -170,13 +185,22 @@ func (w *Writer) flush() error {
 	if err := writeColumn(g, w.points.Time, nil); err != nil {
 		return err
 	}
-	w.doubles = w.points.AppendDoubles(w.doubles[:0])
-	if err := writeColumn(g, w.doubles, nil); err != nil {
+	w.values()
+	if err := writeColumn(g, w.doubles, w.levels); err != nil {
 		return err
 	}
 	w.integers()
 	if err := writeColumn(g, w.numbers, w.levels); err != nil {
 		return err
+	}
+	if w.columns.Query {
+		w.queries = w.queries[:0]
+		for _, r := range w.runs {
+			w.queries = appendTimes(w.queries, int32(r.Query), r.rows)
+		}
+		if err := writeColumn(g, w.queries, nil); err != nil {
+			return err
+		}
 	}
 	if err := g.Close(); err != nil {
 		return err
@@ -200,7 +224,7 @@ func (w *Writer) tag(key string) {
 	w.texts, w.levels = w.texts[:0], w.levels[:0]
 	for _, r := range w.runs {
 		level := int16(absent)
-		for _, t := range r.tags {
+		for _, t := range r.Tags {
 			if t.K == key {
 				level = present
 				w.texts = appendTimes(w.texts, parquet.ByteArray(t.V), r.rows)
@@ -208,6 +232,25 @@ func (w *Writer) tag(key string) {
 		}
 		w.levels = appendTimes(w.levels, level, r.rows)
 	}
+}
+
+// values makes the doubles of value and its levels.
+func (w *Writer) values() {
+	w.doubles, w.levels = w.points.AppendDoubles(w.doubles[:0]), w.levels[:0]
+	kept := w.doubles[:0]
+	at := 0
+	for _, r := range w.runs {
+		for _, v := range w.doubles[at : at+r.rows] {
+			if r.NaNIsNull && math.IsNaN(v) {
+				w.levels = append(w.levels, absent)
+				continue
+			}
+			w.levels = append(w.levels, present)
+			kept = append(kept, v) // never beyond the one that was just read
+		}
+		at += r.rows
+	}
+	w.doubles = kept
 }
 
 // integers makes the numbers of value_int and its levels.

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"downpour/encoding"
+	"downpour/encoding/batch"
 	"downpour/gateway/extra/tools/pointfile"
 	"downpour/gateway/extra/tools/pointfile/pointfiletest"
 	"downpour/gateway/write"
@@ -24,6 +25,11 @@ func tags(pairs ...string) (all []write.Tag) {
 	}
 	return all
 }
+
+// series is one of the metric m.
+func series(tags []write.Tag) pointfile.Series { return pointfile.Series{Metric: "m", Tags: tags} }
+
+var hosts = batch.ResultColumns{TagKeys: []string{"host"}}
 
 func texts(metric string, all []write.Tag, column map[string]string) map[string]string {
 	m := map[string]string{"metric": metric}
@@ -48,7 +54,7 @@ func TestWriter(t *testing.T) {
 		encoding.FloatValue(math.Copysign(0, -1)), encoding.FloatValue(5e-324),
 		encoding.FloatValue(math.MaxFloat64),
 	}
-	series := []struct {
+	all := []struct {
 		metric string
 		tags   []write.Tag
 	}{
@@ -61,9 +67,10 @@ func TestWriter(t *testing.T) {
 	named := map[string]string{"value": "tag_tag_value", "query": "tag_query"}
 
 	var out bytes.Buffer
-	w := pointfile.New(&out, []string{"a.b", "dc", "host", "query", "tag_value", "value"})
+	w := pointfile.New(&out,
+		batch.ResultColumns{TagKeys: []string{"a.b", "dc", "host", "query", "tag_value", "value"}})
 	var want []pointfiletest.Row
-	for i, s := range series {
+	for i, s := range all {
 		var points encoding.Points
 		for j, v := range values {
 			at := int64(1356998400000 + 1000*j + i) // seconds, and others
@@ -76,7 +83,7 @@ func TestWriter(t *testing.T) {
 				Texts: texts(s.metric, s.tags, named), Time: at, Bits: math.Float64bits(v.Double()), Int: whole,
 			})
 		}
-		if err := w.Add(s.metric, s.tags, points); err != nil {
+		if err := w.Add(pointfile.Series{Metric: s.metric, Tags: s.tags}, points); err != nil {
 			t.Fatal(err)
 		}
 		points.Reset() // it was copied
@@ -92,7 +99,7 @@ func TestWriter(t *testing.T) {
 		"tag_query BYTE_ARRAY String 1", "tag_value BYTE_ARRAY String 1", "tag_tag_value BYTE_ARRAY String 1",
 		"timestamp INT64 Timestamp(isAdjustedToUTC=true, timeUnit=milliseconds, is_from_converted_type=false, " +
 			"force_set_converted_type=false) 0",
-		"value DOUBLE None 0", "value_int INT64 None 1",
+		"value DOUBLE None 1", "value_int INT64 None 1",
 	}, columns); diff != "" {
 		t.Errorf("columns: %s", diff)
 	}
@@ -101,21 +108,63 @@ func TestWriter(t *testing.T) {
 	}
 }
 
+// A NaN is a null where the fill policy says so and NaN elsewhere, and the rows say to which sub-query they are the
+// answer, in a file that has this column.
+func TestWriter_answer(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	w := pointfile.New(&out, batch.ResultColumns{Query: true})
+	var points encoding.Points
+	for i, v := range []encoding.Value{
+		encoding.FloatValue(math.NaN()), encoding.FloatValue(0.5), encoding.FloatValue(math.NaN()),
+		encoding.IntValue(7),
+	} {
+		points.Append(int64(i), v)
+	}
+	for i, nulls := range []bool{true, false, true} {
+		if err := w.Add(pointfile.Series{Metric: "m", Query: i, NaNIsNull: nulls}, points); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	columns, rows, _ := pointfiletest.Read(t, out.Bytes())
+	if last := columns[len(columns)-1]; last != "query INT32 None 0" {
+		t.Errorf("the last column is %q, want query", last)
+	}
+	var got []string
+	for _, r := range rows {
+		value := fmt.Sprint(math.Float64frombits(r.Bits))
+		if r.Null {
+			value = "null"
+		}
+		got = append(got, fmt.Sprint(r.Query, " ", r.Time, " ", value, " ", r.Int))
+	}
+	if diff := cmp.Diff([]string{
+		"0 0 null null", "0 1 0.5 null", "0 2 null null", "0 3 7 7",
+		"1 0 NaN null", "1 1 0.5 null", "1 2 NaN null", "1 3 7 7",
+		"2 0 null null", "2 1 0.5 null", "2 2 null null", "2 3 7 7",
+	}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // Rows come back in their order from more than one group, also if a row of the table is cut in two. Names of very many
 // series make a group shorter. Without points there are columns and no row.
 func TestWriter_groups(t *testing.T) {
 	t.Parallel()
-	f := func(series, each, wantGroups int, value string) {
+	f := func(lines, each, wantGroups int, value string) {
 		t.Helper()
 		var out bytes.Buffer
-		w := pointfile.New(&out, []string{"host"})
+		w := pointfile.New(&out, hosts)
 		before := w.Bytes()
-		for i := range series {
+		for i := range lines {
 			var points encoding.Points
 			for j := range each {
 				points.Append(int64(j), encoding.IntValue(int64(i)))
 			}
-			if err := w.Add("m", tags("host", fmt.Sprint(value, i)), points); err != nil {
+			if err := w.Add(series(tags("host", fmt.Sprint(value, i))), points); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -123,9 +172,9 @@ func TestWriter_groups(t *testing.T) {
 			t.Fatal(err)
 		}
 		columns, rows, groups := pointfiletest.Read(t, out.Bytes())
-		if len(columns) != 5 || len(rows) != series*each || groups != wantGroups {
+		if len(columns) != 5 || len(rows) != lines*each || groups != wantGroups {
 			t.Fatalf("%d columns, %d rows in %d groups; want 5, %d in %d",
-				len(columns), len(rows), groups, series*each, wantGroups)
+				len(columns), len(rows), groups, lines*each, wantGroups)
 		}
 		for n, r := range rows {
 			i, j := n/each, n%each
@@ -146,13 +195,13 @@ func TestWriter_groups(t *testing.T) {
 // A series with a tag key that has no column is refused, and one without points is not looked at.
 func TestWriter_newKey(t *testing.T) {
 	t.Parallel()
-	w := pointfile.New(&bytes.Buffer{}, []string{"host"})
-	if err := w.Add("m", tags("dc", "lga"), encoding.Points{}); err != nil {
+	w := pointfile.New(&bytes.Buffer{}, hosts)
+	if err := w.Add(series(tags("dc", "lga")), encoding.Points{}); err != nil {
 		t.Errorf("without points: %v, want no error", err)
 	}
 	var points encoding.Points
 	points.Append(1, encoding.IntValue(1))
-	if err := w.Add("m", tags("host", "a", "dc", "lga"), points); err == nil ||
+	if err := w.Add(series(tags("host", "a", "dc", "lga")), points); err == nil ||
 		!strings.Contains(err.Error(), `"dc" is new`) {
 		t.Errorf("got %v, want an error about dc", err)
 	}
@@ -174,13 +223,13 @@ func (f *failing) Write(p []byte) (int, error) {
 func TestWriter_fails(t *testing.T) {
 	t.Parallel()
 	write := func(out *failing) error {
-		w := pointfile.New(out, []string{"host"})
+		w := pointfile.New(out, hosts)
 		var points encoding.Points
 		for j := range groupRows / 8 {
 			points.Append(int64(j)<<20, encoding.FloatValue(math.Sqrt(float64(j))))
 		}
 		for range 9 {
-			if err := w.Add("m", tags("host", "a"), points); err != nil {
+			if err := w.Add(series(tags("host", "a")), points); err != nil {
 				return err
 			}
 		}

@@ -16,12 +16,13 @@ type Row struct {
 	Texts map[string]string // by column, without nulls
 	Time  int64
 	Bits  uint64 // of the double
+	Null  bool   // there is no double
 	Int   string // null for none
+	Query int32  // 0 without the column
 }
 
 // Read returns the columns of a file, its rows and the number of row groups, as the library's own reader has them.
 func Read(t *testing.T, data []byte) (columns []string, rows []Row, groups int) {
-	t.Helper()
 	t.Helper()
 	r, err := file.NewParquetReader(bytes.NewReader(data))
 	if err != nil {
@@ -65,7 +66,11 @@ func Read(t *testing.T, data []byte) (columns []string, rows []Row, groups int) 
 					}
 				})
 			case *file.Float64ColumnChunkReader:
-				each(t, n, c.ReadBatch, func(row int, v float64, _ bool) { part[row].Bits = math.Float64bits(v) })
+				each(t, n, c.ReadBatch, func(row int, v float64, ok bool) {
+					part[row].Bits, part[row].Null = math.Float64bits(v), !ok
+				})
+			case *file.Int32ColumnChunkReader:
+				each(t, n, c.ReadBatch, func(row int, v int32, _ bool) { part[row].Query = v })
 			default:
 				t.Fatalf("column %s is a %T", columns[i], c)
 			}
