@@ -88,13 +88,14 @@ func runTool(c tools.Command, args []string, in io.Reader, out, errs io.Writer) 
 	defer stop()
 
 	e := &tools.Env{
-		Settings: s,
-		In:       in,
-		Out:      out,
-		Err:      errs,
-		Terminal: terminal(errs),
-		Log:      cfg.Logger(errs),
-		User:     user(),
+		Settings:    s,
+		In:          in,
+		Out:         out,
+		Err:         errs,
+		Terminal:    terminal(errs),
+		TerminalOut: terminal(out),
+		Log:         cfg.Logger(errs),
+		User:        user(),
 	}
 	log := slog.New(slog.NewTextHandler(errs, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	e.Open = func(create bool) (tools.Store, error) { return openStore(ctx, cfg, create, log) }
@@ -134,14 +135,19 @@ func user() string {
 	return number
 }
 
-// terminal reports whether a progress bar can be drawn on w.
+// terminal reports whether somebody reads what is written to w: a file is no terminal, and /dev/null, a device of the
+// same kind, is none either.
 func terminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	if !ok {
 		return false
 	}
 	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
+	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
+		return false
+	}
+	null, err := os.Stat(os.DevNull)
+	return err != nil || !os.SameFile(info, null)
 }
 
 // toolSettings are the parts of the settings that tools need.

@@ -282,3 +282,31 @@ func TestRun_probe(t *testing.T) {
 		t.Errorf("error %v, want the status 503", err)
 	}
 }
+
+// Nobody reads what goes to a file, to memory or to /dev/null: a command may write bytes there that are no text.
+func TestTerminal(t *testing.T) {
+	t.Parallel()
+	file, err := os.Create(filepath.Join(t.TempDir(), "out"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	device, err := os.Open("/dev/ptmx") // a terminal's other end
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer device.Close()
+	for _, c := range []struct {
+		w    io.Writer
+		want bool
+	}{{file, false}, {null, false}, {&bytes.Buffer{}, false}, {device, true}} {
+		if got := terminal(c.w); got != c.want {
+			t.Errorf("%T %v: %t, want %t", c.w, c.w, got, c.want)
+		}
+	}
+}

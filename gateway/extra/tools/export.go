@@ -249,6 +249,11 @@ func (c *call) exportArguments() (req exportRequest, err error) {
 	switch c.format {
 	case "lines":
 	case parquet:
+		if c.output == "" {
+			if err := c.refuseTerminal(); err != nil {
+				return req, err
+			}
+		}
 		if req.format = parquet; strings.HasSuffix(c.output, ".gz") {
 			return req, c.usage("-o: got %q, want no .gz: a Parquet file is compressed inside", c.output)
 		}

@@ -25,10 +25,14 @@ metric, with names, annotations and meta data as comments that import reads.
   gateway export -all -o all.gz 1970/03/01`
 
 	helpQuery = `Prints metric, time in ms, value and tags, a point a line. Several queries may
-stand one behind the other. N is milliseconds, or has a unit.
+stand one behind the other. N is milliseconds, or has a unit. EXPRESSION is m of
+/api/query, with START 1h-ago if there is none. A table and CSV have a column for
+each tag; arrow and parquet are files for programs, which no terminal gets.
 
   gateway query 1h-ago sum downsample 5m avg sys.cpu.user host=web01
-  gateway query 2013/01/01 2013/01/02 max rate counter net.bytes host=*`
+  gateway query 2013/01/01 2013/01/02 max rate counter net.bytes host=*
+  gateway query -format table 'sum:1m-avg:sys.cpu.user{host=*}'
+  gateway query -format parquet 7d-ago 'm=sum:1h-max:sys.cpu.user{host=*}' > cpu.parquet`
 
 	helpUID = `grep takes a regular expression (RE2) and finds any part of a name. delete
 refuses while points have the UID, for they would stay and nothing could read

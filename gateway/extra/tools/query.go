@@ -6,16 +6,15 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"maps"
-	"math"
 	"net/http"
-	"slices"
+	"net/url"
 	"strconv"
 	"strings"
 
-	"downpour/encoding"
 	"downpour/gateway/query"
 )
 
@@ -42,7 +41,12 @@ type rateOptions struct {
 	ResetValue int64 `json:"resetValue,omitempty"`
 }
 
-// runQuery prints an answer as tsdb query does, a point a line:
+func queryFlags(f *flag.FlagSet, o *options) {
+	f.StringVar(&o.format, "format", "lines", strings.Join(formats, ", ")+
+		": lines as tsdb's, a table for people, the gateway's JSON or Arrow stream, or a file for programs")
+}
+
+// runQuery prints an answer. As lines it does so as tsdb query does, a point a line:
 //
 //	sys.cpu.user 1356998400000 42 {host=web01}
 //	sys.cpu.user 1356998460000 0.500000 {host=web01}
@@ -51,23 +55,44 @@ type rateOptions struct {
 // outside START and END, and it sorts tags.
 // Source: CliQuery.doQuery.
 func runQuery(ctx context.Context, c *call) error {
-	body, err := c.query()
+	q, err := c.request()
 	if err != nil {
 		return err
+	}
+	form, ok := forms[c.format]
+	if !ok {
+		return c.usage("-format: got %q, want one of %s", c.format, strings.Join(formats, ", "))
+	}
+	if form.binary {
+		if err := c.refuseTerminal(); err != nil {
+			return err
+		}
 	}
 	return c.at(ctx, existing, func(r *remote) error {
 		out := bufio.NewWriter(c.Out)
-		return errors.Join(r.query(ctx, body, func(g *result) error { return printResult(out, g) }), out.Flush())
+		return errors.Join(r.query(ctx, q, form, out, c.tell), out.Flush())
 	})
 }
 
-// query has each group of an answer taken as it comes.
-func (r *remote) query(ctx context.Context, in *queryBody, take func(*result) error) error {
-	text, err := json.Marshal(in)
-	if err != nil {
-		return err
+// request is one to /api/query: a GET by its parameters, or a POST with a body.
+type request struct {
+	parameters url.Values
+	body       *queryBody // nil for a GET
+}
+
+// query writes an answer in a form, as it comes, and has warn say what the gateway warns of.
+func (r *remote) query(ctx context.Context, q *request, in form, out *bufio.Writer, warn func(string)) error {
+	method, parameters := http.MethodGet, maps.Clone(in.parameters)
+	maps.Copy(parameters, q.parameters)
+	var sent io.Reader
+	if q.body != nil {
+		text, err := json.Marshal(q.body)
+		if err != nil {
+			return err
+		}
+		method, sent = http.MethodPost, bytes.NewReader(text)
 	}
-	resp, err := r.send(ctx, http.MethodPost, "/api/query?arrays=true", bytes.NewReader(text))
+	resp, err := r.send(ctx, method, "/api/query?"+parameters.Encode(), sent, "Accept", in.accept)
 	if err != nil {
 		return err
 	}
@@ -77,28 +102,16 @@ func (r *remote) query(ctx context.Context, in *queryBody, take func(*result) er
 		return errors.Join(r.failed(resp.StatusCode, body), err)
 	}
 
-	groups := json.NewDecoder(bufio.NewReaderSize(resp.Body, 64<<10))
-	_, err = groups.Token() // the bracket that opens the list
-	for err == nil && groups.More() {
-		var g result
-		if err = groups.Decode(&g); err == nil {
-			err = take(&g)
+	for _, text := range resp.Header.Values("Warning") { // 299 - "words"
+		_, quoted, _ := strings.Cut(text, " - ")
+		if words, err := strconv.Unquote(quoted); err == nil {
+			warn("warning: " + visible(words))
 		}
 	}
-	if err == nil {
-		_, err = groups.Token() // the one that closes it
-	}
-	if err != nil {
+	if err := in.write(out, resp.Body); err != nil {
 		return fmt.Errorf("%s: %w", r.url, err)
 	}
 	return nil
-}
-
-// result is one group of an answer.
-type result struct {
-	Metric string
-	Tags   map[string]string
-	DPS    json.RawMessage // [[time in ms, value],…]
 }
 
 // parse returns the query that a gateway would make of the body.
@@ -108,50 +121,4 @@ func (b *queryBody) parse(parser query.Parser) (*query.Query, error) {
 		return nil, err
 	}
 	return parser.JSON(text)
-}
-
-// readNumber parses a number of an answer. It is an integer if it has neither a point nor
-// an exponent. One that JSON does not have is a string.
-func readNumber(text string) (encoding.Value, error) {
-	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
-		return encoding.IntValue(n), nil
-	}
-	f, err := strconv.ParseFloat(strings.Trim(text, `"`), 64)
-	return encoding.FloatValue(f), err
-}
-
-// printResult prints the points of a group, one a line.
-func printResult(out *bufio.Writer, r *result) error {
-	var tags []string
-	for _, k := range slices.Sorted(maps.Keys(r.Tags)) {
-		tags = append(tags, k+"="+r.Tags[k])
-	}
-	text := "{" + strings.Join(tags, ", ") + "}"
-	for point := range strings.SplitSeq(strings.Trim(string(r.DPS), "[]"), "],[") {
-		at, value, ok := strings.Cut(point, ",")
-		if !ok && point == "" {
-			continue // the group has no points
-		}
-		v, err := readNumber(value)
-		if err != nil {
-			return fmt.Errorf("point [%s]: %w", point, err)
-		}
-		fmt.Fprintf(out, "%s %s %s %s\n", r.Metric, at, formatValue(v), text)
-	}
-	return nil
-}
-
-// formatValue returns a number as Java's %d and %f write it.
-func formatValue(v encoding.Value) string {
-	if !v.Float {
-		return strconv.FormatInt(v.Int(), 10)
-	}
-	switch d := v.Double(); {
-	case math.IsInf(d, 1):
-		return "Infinity"
-	case math.IsInf(d, -1):
-		return "-Infinity"
-	default:
-		return strconv.FormatFloat(d, 'f', 6, 64)
-	}
 }

@@ -3,6 +3,7 @@ package tools
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"strconv"
 	"strings"
 
@@ -42,6 +43,64 @@ func queryArguments(words []string, parser query.Parser) (*queryBody, error) {
 		return nil, errors.New("AGG and METRIC are missing")
 	}
 	return body, nil
+}
+
+// expressionArguments parses [START [END]] and one or more expressions, such as m=sum:1m-avg:sys.cpu.user{host=*}, as
+// the address of a query has them, with or without m=. It returns nil if the words have no expression in this place. A
+// gateway reads expressions itself, and words its errors.
+func expressionArguments(words []string, parser query.Parser) (url.Values, error) {
+	_, aggregator := aggregate.Lookup(scanplan.Aggregator(word(words, 1)))
+	times := 0
+	switch {
+	case isExpression(word(words, 0)):
+	case isExpression(word(words, 1)):
+		times = 1
+	case isExpression(word(words, 2)) && !aggregator && isTime(words[1], parser):
+		times = 2
+	default:
+		return nil, nil
+	}
+
+	values := url.Values{"start": {"1h-ago"}, "ms": {"true"}}
+	for i, name := range []string{"start", "end"}[:times] {
+		values.Set(name, words[i])
+	}
+	for _, w := range words[times:] {
+		if !isExpression(w) {
+			return nil, fmt.Errorf("%q: want nothing but expressions behind an expression", w)
+		}
+		values.Add("m", strings.TrimPrefix(w, "m="))
+	}
+	return values, nil
+}
+
+// word is word i, empty if there are fewer.
+func word(words []string, i int) string {
+	if i >= len(words) {
+		return ""
+	}
+	return words[i]
+}
+
+// isExpression reports whether a word is m=…, or an aggregator and a colon with more behind it. A time with a colon is
+// none.
+func isExpression(w string) bool {
+	first, _, colon := strings.Cut(w, ":")
+	_, aggregator := aggregate.Lookup(scanplan.Aggregator(first))
+	return strings.HasPrefix(w, "m=") || colon && aggregator
+}
+
+// request returns what a gateway gets for a command's arguments.
+func (c *call) request() (*request, error) {
+	values, err := expressionArguments(c.args, c.parser())
+	if err != nil {
+		return nil, c.usage("%v", err)
+	}
+	if values != nil {
+		return &request{parameters: values}, nil
+	}
+	body, err := c.query()
+	return &request{body: body}, err
 }
 
 // query returns the query of a command's arguments.

@@ -123,15 +123,21 @@ func (r *remote) call(ctx context.Context, method, path string, in, out any) err
 	return nil
 }
 
-// errorMessage is the message of an error object, or the beginning of what came
+// errorMessage is the message of an error object with the names that may be meant, or the beginning of what came
 // instead.
 func errorMessage(body []byte) string {
 	var e struct{ Error json.RawMessage }
-	var object struct{ Message string }
+	var object struct {
+		Message     string
+		Suggestions []string
+	}
 	var text string
 	// An error is an object with a message, or in some answers of OpenTSDB's API just a text.
 	if json.Unmarshal(body, &e) == nil {
 		if json.Unmarshal(e.Error, &object) == nil && object.Message != "" {
+			if len(object.Suggestions) > 0 {
+				object.Message += ", did you mean " + strings.Join(object.Suggestions, ", ") + "?"
+			}
 			return object.Message
 		}
 		if json.Unmarshal(e.Error, &text) == nil && text != "" {

@@ -54,6 +54,7 @@ type place struct {
 	user   string             // who runs them
 	fake   *hbasefake.Cluster // nil for an embedded store
 	to     io.Writer          // of tools, nil for out
+	shown  bool               // to is a terminal
 	ctx    context.Context    // of tools, nil for the test's
 	// out and errs are what the last tool wrote.
 	out, errs bytes.Buffer
@@ -187,6 +188,8 @@ func (p *place) tool(url string, in io.Reader, name string, args ...string) erro
 		Now:      p.now,
 		Log:      p.log,
 		User:     p.user,
+
+		TerminalOut: p.shown,
 	}
 	e.Backups = func(address string) tools.Backups {
 		return open.Backups{

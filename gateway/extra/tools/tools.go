@@ -4,7 +4,7 @@
 //	mkmetric NAME…                    give metrics their UIDs
 //	import FILE…                      write the points of text files
 //	export START [END] [AGG] METRIC…  write points as the lines that import reads, or as Parquet
-//	query START [END] AGG … METRIC …  print an answer
+//	query START [END] AGG … METRIC …  print an answer, of expressions too, in several forms
 //	uid grep|assign|rename|delete …   look at and change names
 //	uid treesync|treepurge …          put series into trees, and delete what trees hold
 //	uid fsck|metasync|metapurge …     check and repair names, make and delete meta data
@@ -116,9 +116,10 @@ type Env struct {
 	// gateway; nil for none. User is who runs it, for these lines.
 	Log  *slog.Logger
 	User string
-	// Terminal is set if Err is a terminal, where a progress bar may be drawn.
-	Terminal bool
-	Now      func() time.Time
+	// Terminal is set if Err is a terminal, where a progress bar may be drawn, and TerminalOut if Out is one, which
+	// gets text alone.
+	Terminal, TerminalOut bool
+	Now                   func() time.Time
 }
 
 // Command is one sub-command. Help is what its -h prints besides purpose and flags.
@@ -139,8 +140,8 @@ func Commands() []Command {
 			importFiles, importFlags, always, false},
 		{"export", "START [END] [AGG] METRIC{tag=filter,…}…", "write points as lines that import reads, or as Parquet",
 			helpExport, export, exportFlags, nil, false},
-		{"query", "START [END] AGG [rate [counter,max,reset]] [downsample N AGG] METRIC tag=value…", "print an answer",
-			helpQuery, runQuery, nil, nil, false},
+		{"query", "[-format FORMAT] START [END] AGG [rate [counter,max,reset]] [downsample N AGG] METRIC tag=value… " +
+			"| [START [END]] [m=]EXPRESSION…", "print an answer", helpQuery, runQuery, queryFlags, nil, false},
 		{"uid", "[-dry-run] grep [KIND] REGEXP | assign KIND NAME… | rename KIND NAME NEW | delete KIND NAME | fsck " +
 			"[fix] [delete_unknown] | metasync | metapurge | treesync | treepurge ID [true]",
 			"look at, change and check names; KIND is metrics, tagk or tagv", helpUID, runUID, uidFlags,
