@@ -96,6 +96,7 @@ func TestNotebooks_explore(t *testing.T) {
 	f(6, "text/plain", "('system', 181", "('user', 181")
 	f(7, "text/plain", "362")
 	f(8, "", "400 No such name for 'metrics': 'no.such.metric'")
+	f(9, "text/plain", "(['proc.stat.cpu'],", "['host', 'type'],", "['system', 'user'])")
 }
 
 // The notebook follow.ipynb draws five frames of a live query, and then names both series.

@@ -4,11 +4,14 @@ package integration
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"net/url"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"downpour/integration/e2e"
 	"downpour/pushdown/rpc/auth/authtest"
@@ -61,5 +64,43 @@ func TestPython_expressions(t *testing.T) {
 			t.Errorf("%s as %s: %d %.300s\nwant %d %.300s",
 				expression, lines[i], got.Status, got.Body, want.Status, want.Body)
 		}
+	}
+}
+
+// The package lists names by any part, tag keys and values as a gateway has them, asks for the last hour where no start
+// is given, and repeats all words of an error.
+func TestPython_names(t *testing.T) {
+	t.Parallel()
+	ctx := within(t, 2*time.Minute)
+	ours := embedded(t, nil)
+	now := time.Now().Unix()
+	point := func(metric string, at int64, tags ...string) e2e.Point {
+		p := e2e.Point{Metric: metric, Timestamp: at, Value: json.RawMessage("1"), Tags: map[string]string{}}
+		for i := 0; i < len(tags); i += 2 {
+			p.Tags[tags[i]] = tags[i+1]
+		}
+		return p
+	}
+	put(ctx, t, ours.URL, []e2e.Point{
+		point("sys.cpu.user", now-60, "host", "b"), point("sys.cpu.user", now-60, "host", "a", "dc", "lga"),
+		point("sys.cpu.user", now-30, "host", "a", "dc", "lga"), point("sys.cpu.user", now-7200, "host", "b"),
+		point("cpu.idle", now, "rack", "1"), point("load", now, "host", "c"),
+	})
+	var got map[string]any
+	out := must[[]byte](t)(e2e.Python(ctx, "integration/readers/names.py", ours.URL))
+	if err := json.Unmarshal(out, &got); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if diff := cmp.Diff(map[string]any{
+		"metrics":   []any{"cpu.idle", "sys.cpu.user"},
+		"all":       []any{"cpu.idle", "load", "sys.cpu.user"},
+		"tags":      []any{"dc", "host"},
+		"values":    []any{"a", "b"},
+		"points":    2.0,
+		"near":      "400 No such name for 'metrics': 'sys.cpu.usr', did you mean sys.cpu.user?",
+		"no metric": "404 Unable to resolve one or more UIDs: No such name for 'metrics': 'sys.cpu.usr'",
+		"no tag":    []any{},
+	}, got); diff != "" {
+		t.Errorf("(-want +got) %s", diff)
 	}
 }

@@ -114,7 +114,7 @@ matrix_hbases() {
 python_venv() {
 	local venv=$root/build/venv package=$root/integration/python packages versions
 	packages=(
-		"pyarrow==$PYARROW_VERSION" "pandas==$PANDAS_VERSION" "polars==$POLARS_VERSION" "duckdb==$DUCKDB_VERSION"
+		"pyarrow==$PYARROW_VERSION" "pandas==$PANDAS_VERSION" "polars==$POLARS_VERSION" "duckdb==$DUCKDB_VERSION" "pytz==$PYTZ_VERSION"
 		"websockets==$WEBSOCKETS_VERSION" "matplotlib==$MATPLOTLIB_VERSION" "nbclient==$NBCLIENT_VERSION"
 		"ipykernel==$IPYKERNEL_VERSION" "flit_core==$FLIT_CORE_VERSION"
 	)
@@ -182,8 +182,8 @@ python_oldest() {
 	local interpreter
 	interpreter=$(pythons 3.9 3.10 3.11 3.12 | head -n 1)
 	[ -n "$interpreter" ] || fail "no Python from 3.9 to 3.12 is there, for the oldest libraries that our package takes; install one and run make setup again"
-	python_environment python-oldest "$interpreter" "pyarrow.ipc, pandas, polars, websockets, mypy" "numpy==$OLDEST_NUMPY_VERSION" "pandas==$OLDEST_PANDAS_VERSION" \
-		"pyarrow==$OLDEST_PYARROW_VERSION" "websockets==$OLDEST_WEBSOCKETS_VERSION" "polars==$OLDEST_POLARS_VERSION" "mypy==$OLDEST_MYPY_VERSION" \
+	python_environment python-oldest "$interpreter" "pyarrow.ipc, pandas, polars, duckdb, websockets, mypy" "numpy==$OLDEST_NUMPY_VERSION" "pandas==$OLDEST_PANDAS_VERSION" \
+		"pyarrow==$OLDEST_PYARROW_VERSION" "websockets==$OLDEST_WEBSOCKETS_VERSION" "polars==$OLDEST_POLARS_VERSION" "duckdb==$OLDEST_DUCKDB_VERSION" "pytz==$PYTZ_VERSION" "mypy==$OLDEST_MYPY_VERSION" \
 		"pandas-stubs==$OLDEST_PANDAS_STUBS_VERSION"
 }
 
@@ -192,8 +192,8 @@ python_newest() {
 	local interpreter
 	interpreter=$(pythons 3.14 3.13 3.12 3.11 | head -n 1)
 	[ -n "$interpreter" ] || fail "no Python from 3.11 to 3.14 is there; install one and run make setup again"
-	python_environment python-newest "$interpreter" "pyarrow.ipc, pandas, polars, websockets, mypy" "pandas==$PANDAS_VERSION" "pyarrow==$PYARROW_VERSION" \
-		"websockets==$WEBSOCKETS_VERSION" "polars==$POLARS_VERSION" "duckdb==$DUCKDB_VERSION" "mypy==$MYPY_VERSION" "pandas-stubs==$PANDAS_STUBS_VERSION" "pyarrow-stubs==$PYARROW_STUBS_VERSION"
+	python_environment python-newest "$interpreter" "pyarrow.ipc, pandas, polars, duckdb, websockets, mypy" "pandas==$PANDAS_VERSION" "pyarrow==$PYARROW_VERSION" \
+		"websockets==$WEBSOCKETS_VERSION" "polars==$POLARS_VERSION" "duckdb==$DUCKDB_VERSION" "pytz==$PYTZ_VERSION" "mypy==$MYPY_VERSION" "pandas-stubs==$PANDAS_STUBS_VERSION" "pyarrow-stubs==$PYARROW_STUBS_VERSION"
 }
 
 client_libraries() {

@@ -1,26 +1,40 @@
-"""Tables as pandas or polars frames, long or wide."""
+"""Tables as pandas or polars frames or DuckDB relations, long or wide."""
 
 from __future__ import annotations
 
 import collections
+import importlib
 from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-Kind = Literal["pandas", "polars", "arrow"]
+Kind = Literal["pandas", "polars", "duckdb", "arrow"]
 
 # Columns that are no tags.
 FIXED = ("metric", "timestamp", "value", "value_int", "query")
 
 
-def frame(table: pa.Table, kind: str, shape: str) -> Any:
-    """Makes a frame of a long table."""
-    if kind not in ("pandas", "polars", "arrow"):
-        raise ValueError(f"frame is {kind!r}, want 'pandas', 'polars' or 'arrow'")
+def check(kind: str, shape: str) -> None:
+    """Raises the error for a frame that cannot be made, which nobody should wait for an answer to see."""
+    if kind not in ("pandas", "polars", "duckdb", "arrow"):
+        raise ValueError(f"frame is {kind!r}, want 'pandas', 'polars', 'duckdb' or 'arrow'")
     if shape not in ("long", "wide"):
         raise ValueError(f"shape is {shape!r}, want 'long' or 'wide'")
+    if kind == "arrow":
+        return
+    try:
+        importlib.import_module(kind)
+    except ModuleNotFoundError as e:
+        if e.name != kind:  # it is there, and lacks something itself
+            raise
+        raise ModuleNotFoundError(f"frame={kind!r} needs {kind}, which is not installed: pip install 'downpour-client[{kind}]', or take frame='arrow'", name=kind) from None
+
+
+def frame(table: pa.Table, kind: str, shape: str) -> Any:
+    """Makes a frame of a long table."""
+    check(kind, shape)
     if shape == "wide":
         table = wide(table)
     if kind == "pandas":
@@ -29,6 +43,10 @@ def frame(table: pa.Table, kind: str, shape: str) -> Any:
         import polars
 
         return polars.from_arrow(table)
+    if kind == "duckdb":
+        import duckdb
+
+        return duckdb.from_arrow(table)
     return table
 
 

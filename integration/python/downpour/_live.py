@@ -16,7 +16,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketExce
 from websockets.typing import Subprotocol
 
 from . import _frames
-from ._errors import DownpourError, of_body
+from ._errors import DownpourError, of_body, of_object
 
 if TYPE_CHECKING:
     from ._server import Server
@@ -146,7 +146,7 @@ class Live:
     def _refused(self, error: dict[str, Any]) -> None:
         if not error["temporary"]:
             self.close()
-            raise DownpourError(error["message"], error["code"])
+            raise of_object(error["code"], error)
 
     def _receive(self) -> dict[str, Any] | None:
         """The next message, None when the connection was lost."""

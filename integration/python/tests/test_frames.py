@@ -1,5 +1,6 @@
 """Long tables become frames of both shapes without losing a digit."""
 
+import datetime
 import math
 import unittest
 
@@ -77,6 +78,14 @@ class Frames(unittest.TestCase):
         self.assertEqual(df["value"].null_count(), 1)
         self.assertEqual(sum(math.isnan(v) for v in df["value"].drop_nulls()), 1)
         self.assertEqual(_frames.frame(table(), "polars", "wide").columns, ["timestamp", "m{host=a}", "m{host=b,value=x}"])
+
+    def test_duckdb(self):
+        large = 2**63 - 1
+        points = _frames.frame(table(value_int=pa.array([large, None, 3, None], pa.int64())), "duckdb", "long")
+        self.assertEqual(points.aggregate("host, count(value), max(value_int)", "host").order("host").fetchall(), [("a", 2, large), ("b", 1, 3)])
+        at = datetime.datetime(1970, 1, 1, 0, 0, 2, tzinfo=datetime.timezone.utc)
+        self.assertEqual(points.filter("isnan(value)").project("metric, timestamp").fetchall(), [("m", at)])
+        self.assertEqual(_frames.frame(table(), "duckdb", "wide").columns, ["timestamp", "m{host=a}", "m{host=b,value=x}"])
 
     def test_unknown(self):
         for kind, shape in [("spark", "long"), ("pandas", "tall")]:

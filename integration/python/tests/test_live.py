@@ -115,13 +115,13 @@ class Follow(unittest.TestCase):
                 next(live)
 
     def test_errors(self):
-        error = {"type": "error", "id": "q", "error": {"code": 413, "message": "too many series", "temporary": False}}
+        error = {"type": "error", "id": "q", "error": {"code": 413, "message": "too many series", "temporary": False, "suggestions": ["fewer"]}}
         passing = {"type": "error", "id": "q", "error": {"code": 503, "message": "busy", "temporary": True}}
         with gateway([FIRST, passing, SECOND, error]) as (url, _):
             live = self.follow(url)
             self.assertEqual(len(next(live)), 1)
             self.assertEqual(len(next(live)), 2)
-            with self.assertRaisesRegex(downpour.DownpourError, "too many series") as e:
+            with self.assertRaisesRegex(downpour.DownpourError, "too many series, did you mean fewer") as e:
                 next(live)
         self.assertEqual(e.exception.status, 413)
         self.assertEqual(list(live), [])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import duckdb
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -11,12 +12,13 @@ import pyarrow as pa
 import downpour
 
 
-def frames(server: downpour.Server) -> tuple[pd.DataFrame, pl.DataFrame, pa.Table]:
+def frames(server: downpour.Server) -> tuple[pd.DataFrame, pl.DataFrame, pa.Table, duckdb.DuckDBPyRelation]:
     """The kind of a frame is that of the argument frame."""
     return (
-        server.query("sum:m", start="1h-ago"),
+        server.query("sum:m"),
         server.query("sum:m", start=1356998400, frame="polars", integers=True),
         server.query("sum:m", "avg:n", start="1h-ago", frame="arrow", shape="wide"),
+        server.query("sum:m", frame="duckdb"),
     )
 
 
@@ -32,9 +34,13 @@ def functions() -> tuple[pd.DataFrame, pl.DataFrame, pa.Table, Iterator[pa.Recor
     )
 
 
+def names(server: downpour.Server) -> list[str]:
+    """Names are lists of texts."""
+    return server.metrics() + downpour.metrics("cpu") + downpour.tags("cpu") + downpour.values("cpu", "host")
+
+
 def refused(server: downpour.Server) -> None:
     """Each of these lines is a fault; mypy is told to complain where one is not."""
-    server.query("sum:m")  # type: ignore[call-overload]
     server.query("sum:m", start="1h-ago", frame="numpy")  # type: ignore[call-overload]
     downpour.query("sum:m", start=1.5)  # type: ignore[call-overload]
     server.follow("sum:m", start="1h-ago", shape="tall")  # type: ignore[arg-type]
