@@ -22,14 +22,14 @@ def check(kind: str, shape: str) -> None:
         raise ValueError(f"frame is {kind!r}, want 'pandas', 'polars', 'duckdb' or 'arrow'")
     if shape not in ("long", "wide"):
         raise ValueError(f"shape is {shape!r}, want 'long' or 'wide'")
-    if kind == "arrow":
+    if kind not in ("polars", "duckdb"):
         return
     try:
         importlib.import_module(kind)
     except ModuleNotFoundError as e:
         if e.name != kind:  # it is there, and lacks something itself
             raise
-        raise ModuleNotFoundError(f"frame={kind!r} needs {kind}, which is not installed: pip install 'downpour-client[{kind}]', or take frame='arrow'", name=kind) from None
+        raise ModuleNotFoundError(f"frame={kind!r} needs {kind}, which is not installed: pip install 'downpour-client[{kind}]', or take frame='pandas'", name=kind) from None
 
 
 def frame(table: pa.Table, kind: str, shape: str) -> Any:

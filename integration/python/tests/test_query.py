@@ -94,13 +94,13 @@ class Query(unittest.TestCase):
     def test_library_that_is_missing(self):
         with serving(body=stream()) as (url, requests):
             server = downpour.Server(url)
-            for kind in ("pandas", "polars", "duckdb"):
+            for kind in ("polars", "duckdb"):
                 with unittest.mock.patch.dict(sys.modules, {kind: None}), self.assertRaises(ModuleNotFoundError) as e:
                     server.query("sum:m", frame=kind)
                 self.assertIn(f"pip install 'downpour-client[{kind}]'", str(e.exception))
                 with unittest.mock.patch.dict(sys.modules, {kind: None}), self.assertRaises(ModuleNotFoundError):
                     server.follow("sum:m", frame=kind)
-            with unittest.mock.patch.dict(sys.modules, {"pandas": None, "polars": None, "duckdb": None}):
+            with unittest.mock.patch.dict(sys.modules, {"polars": None, "duckdb": None}):
                 self.assertEqual(server.query("sum:m", frame="arrow").num_rows, 3)
         self.assertEqual(len(requests), 1)  # nobody waits for an answer that cannot be used
 
