@@ -9,7 +9,7 @@ const asked = (metric, more = '') => `{"start":"1d-ago","queries":[{"aggregator"
 const ms = () => now() * 1000;
 
 const report = () => ({
-  time: ms(), started: ms() - 3 * 86400e3, host: 'gw1.example', store: 'hbase:zk1.example:2181', mode: 'rw',
+  time: ms(), started: ms() - 3 * 86400e3, version: '0.1.0', host: 'gw1.example', store: 'hbase:zk1.example:2181', mode: 'rw',
   queries: {
     running: [
       { id: 'k3xq7a2m-4711', route: '/api/query', query: asked('http.requests', ',"filters":[{"type":"wildcard","tagk":"host","filter":"*","groupBy":true}]'), client: '10.0.0.17:50412', token: 'grafana', request: 'f00d', start: ms() - 8400, elapsed: 8400, points: 412e6, bytes: 5.1e9, memory: 310 * 2 ** 20 },

@@ -201,6 +201,8 @@ func serve(ctx context.Context, cfg *gateway.Config, o options, out io.Writer) e
 	if err != nil {
 		return err
 	}
+	// What somebody who reads the log of a failure asks first.
+	log.Info("starting", "version", version.String(), "store", cfg.StoreAddress(), "mode", cfg.Mode)
 	var st store.Store
 	if err := g.Await(ctx, func(ctx context.Context) (err error) {
 		st, err = openToServe(ctx, cfg, o, log)

@@ -17,6 +17,7 @@ import (
 	"downpour/gateway/extra/opspage/seriescount"
 	"downpour/gateway/live"
 	"downpour/pushdown/process/memory"
+	"downpour/pushdown/process/version"
 )
 
 // How much of what there may be a report has.
@@ -72,6 +73,7 @@ func (o *operations) report(ctx context.Context) opsroutes.Report {
 	r := opsroutes.Report{
 		Time:        now.UnixMilli(),
 		Started:     o.Started.UnixMilli(),
+		Version:     version.Version,
 		Host:        hostName(),
 		Store:       o.Config.Store,
 		Mode:        o.Config.Mode,

@@ -103,6 +103,7 @@ func serve(ctx context.Context, cfg settings.Pushdown, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
+	log.Info("starting", "version", version.String(), "store", cfg.Store)
 	defer st.Close()
 	var work sync.WaitGroup
 	defer work.Wait()

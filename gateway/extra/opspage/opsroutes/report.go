@@ -5,6 +5,7 @@ package opsroutes
 type Report struct {
 	Time    int64  `json:"time"`
 	Started int64  `json:"started"` // the gateway
+	Version string `json:"version"` // of this release, not OpenTSDB's
 	Host    string `json:"host"`
 	Store   string `json:"store"` // pebble:… or hbase:…
 	Mode    string `json:"mode"`  // rw, ro or wo

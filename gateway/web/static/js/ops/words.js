@@ -12,7 +12,7 @@ export const share = (part, whole) => (whole > 0 ? value((100 * part) / whole, '
 export const who = ({ client, token }) => (token ? `${client} (${token})` : client);
 
 // about is the line below the title.
-export const about = ({ host, store, mode, started, time: now }) => `${host || 'This gateway'} on ${store}${mode === 'rw' ? '' : `, mode ${mode}`}, started ${moment(started)}, ${duration(now - started)} ago`;
+export const about = ({ version, host, store, mode, started, time: now }) => `${host || 'This gateway'} on ${store}${mode === 'rw' ? '' : `, mode ${mode}`}, Downpour ${version}, started ${moment(started)}, ${duration(now - started)} ago`;
 
 const last = (list) => list.at(-1) ?? 0;
 const most = (list) => list.reduce((a, b) => Math.max(a, b), 0);
