@@ -9,8 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // query is a form of query whose answer the model can judge at any time.
@@ -186,41 +184,13 @@ func (w *World) checkAtEnd() {
 			}
 		}
 	}
-	for i, f := range w.clients.following {
-		w.checkFollower(i, f)
-	}
+	w.checkNamed()
 	questions := len(w.recorded.queries) + len(w.recorded.expressions)
 	r := w.rand("questions at the end")
 	for range 20 {
 		gateway, i := r.IntN(len(w.gateways)), r.IntN(questions)
 		if !w.clients.askOneRecorded(gateway, i) {
 			w.t.Errorf("seed %d: gateway %d, after all faults: question %d was refused", w.seed, gateway, i)
-		}
-	}
-}
-
-// settles is how long a live query may take, after all faults, to show what a query answers: a
-// deletion is found when everything is read again, which is after twenty times what that last took.
-const settles = 30 * time.Minute
-
-// checkFollower waits until a live query shows what a query answers.
-func (w *World) checkFollower(i int, f *follower) {
-	const look = 5 * time.Second
-	for left := int(settles / look); ; pass(look) {
-		out, err := w.clients.query(0, "none:"+f.metric)
-		if err != nil {
-			w.t.Errorf("seed %d: %v", w.seed, err)
-			return
-		}
-		want := pointsOf(out)
-		got, ok := f.shows()
-		if ok && maps.Equal(got, want) || !ok && len(want) == 0 {
-			return
-		}
-		if left--; left < 0 {
-			w.t.Errorf("seed %d: %v after all faults follower %d of %s shows %d points (snapshot %t), a query %d:\n%s",
-				w.seed, settles, i, f.metric, len(got), ok, len(want), cmp.Diff(want, got))
-			return
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"slices"
 	"strings"
@@ -22,6 +23,9 @@ type clients struct {
 	http      *http.Client
 	following []*follower
 	followers sync.WaitGroup
+
+	// Names that a gateway has had UIDs for, and the other way round.
+	uids, named map[string]string
 }
 
 // patience is how long a client waits for an answer.
@@ -30,9 +34,11 @@ const patience = 5 * time.Minute
 func newClients(w *World) *clients {
 	host := networktest.NewHost(&w.network)
 	return &clients{
-		w:    w,
-		host: host,
-		http: &http.Client{Transport: &http.Transport{DialContext: host.DialContext, MaxIdleConnsPerHost: 4}},
+		w:     w,
+		host:  host,
+		http:  &http.Client{Transport: &http.Transport{DialContext: host.DialContext, MaxIdleConnsPerHost: 4}},
+		uids:  map[string]string{},
+		named: map[string]string{},
 	}
 }
 
@@ -112,11 +118,13 @@ func (c *clients) work() {
 		c.w.all.Go(func() { c.write(i) })
 	}
 	for i := range c.w.tempo.followers {
-		c.following = append(c.following, c.follow(i))
+		c.follow(subQuery{Aggregator: "none", Metric: fmt.Sprint("m", i%2)}, false)
 	}
-	// Rows of a few points are not sealed.
-	if _, embedded := c.w.ground.(*disk); embedded && c.w.tempo == hours {
-		c.w.all.Go(c.writeDense)
+	if _, embedded := c.w.ground.(*disk); embedded {
+		c.w.all.Go(c.assignNames)
+		if c.w.tempo == hours { // rows of a few points are not sealed
+			c.w.all.Go(c.writeDense)
+		}
 	}
 	for i := range 2 {
 		c.w.all.Go(func() { c.read(i) })
@@ -124,44 +132,54 @@ func (c *clients) work() {
 	}
 }
 
-// write puts points of a host as time goes by, some of them late, some again, until the world stops.
+// write puts points of a host as time goes by, until the world stops.
 func (c *clients) write(writer int) {
 	r := c.w.rand(fmt.Sprint("writer ", writer))
-	host := fmt.Sprint("h", writer)
 	for c.w.pause(r, 2*time.Second) {
-		if c.w.deletes && r.IntN(15) == 0 {
-			c.delete(r.IntN(len(c.w.gateways)), point{
-				fmt.Sprint("m", r.IntN(2)), host, time.Now().Unix()/3600*3600 - int64(r.IntN(3))*3600,
-			})
+		c.writeSome(r, writer)
+	}
+}
+
+// writeSome puts some points of a writer's host, some of them late, some again, and perhaps deletes an hour before. It
+// returns false if the points are refused for good.
+func (c *clients) writeSome(r *rand.Rand, writer int) (done bool) {
+	host := fmt.Sprint("h", writer)
+	if c.w.deletes && r.IntN(15) == 0 {
+		c.delete(r.IntN(len(c.w.gateways)), point{
+			fmt.Sprint("m", r.IntN(2)), host, time.Now().Unix()/3600*3600 - int64(r.IntN(3))*3600,
+		})
+	}
+	put := map[point]int64{}
+	now := time.Now().Unix()
+	for range 1 + r.IntN(5) {
+		p := point{fmt.Sprint("m", r.IntN(2)), host, now - int64(r.IntN(3))}
+		if r.IntN(3) == 0 {
+			p.at -= int64(r.IntN(3 * 3600))
 		}
-		put := map[point]int64{}
-		now := time.Now().Unix()
-		for range 1 + r.IntN(5) {
-			p := point{fmt.Sprint("m", r.IntN(2)), host, now - int64(r.IntN(3))}
-			if r.IntN(3) == 0 {
-				p.at -= int64(r.IntN(3 * 3600))
-			}
-			if r.IntN(4) == 0 {
-				p = c.w.ofNewHost(p, writer)
-			}
-			if !c.w.recorded.lenient && c.w.model.known(p) {
-				continue // two values of one time would be an error of the row
-			}
-			if value, ok := c.w.model.begin(p); ok && put[p] == 0 {
-				put[p] = value
-			}
+		if r.IntN(4) == 0 {
+			p = c.w.ofNewHost(p, writer)
 		}
-		// As collectors do, it puts what was refused again, somewhere else, and gives up after some time.
-		for range 1 + r.IntN(4) {
-			send := c.putJSON
-			if r.IntN(3) == 0 {
-				send = c.putLines
-			}
-			if len(put) == 0 || c.put(r.IntN(len(c.w.gateways)), put, send) || !c.w.pause(r, 30*time.Second) {
-				break
-			}
+		if !c.w.recorded.lenient && c.w.model.known(p) {
+			continue // two values of one time would be an error of the row
+		}
+		if value, ok := c.w.model.begin(p); ok && put[p] == 0 {
+			put[p] = value
 		}
 	}
+	// As collectors do, it puts what was refused again, somewhere else, and gives up after some time.
+	for range 1 + r.IntN(4) {
+		send := c.putJSON
+		if r.IntN(3) == 0 {
+			send = c.putLines
+		}
+		if len(put) == 0 || c.put(r.IntN(len(c.w.gateways)), put, send) {
+			return true
+		}
+		if !c.w.pause(r, 30*time.Second) {
+			break
+		}
+	}
+	return false
 }
 
 // before is how long before the world began all points are, in seconds: those that come late are up to five hours old.

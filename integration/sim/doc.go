@@ -4,6 +4,6 @@
 // of a cluster's life takes seconds. Some worlds live for half a day, with rollups or retention.
 //
 // A seed draws all that is random: the settings of the world, what clients do, and each fault, by the identity of the
-// call that it hits. A model knows what was acknowledged, and what else may be there. At the end the tools look for
-// faults in the tables.
+// call that it hits. A model knows what was acknowledged, and what else may be there. At the end clients
+// put a little more while nothing fails, for the live queries, and the tools look for faults in the tables.
 package sim

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strconv"
 	"sync"
 	"time"
 
@@ -13,13 +12,33 @@ import (
 
 // follower is a live query over WebSocket, of a client that comes back when its connection ends.
 type follower struct {
-	c      *clients
-	metric string
+	c     *clients
+	query subQuery
+	// ordered is set if each series that it follows gets points in order only.
+	ordered bool
 
 	mu     sync.Mutex
 	groups map[int]*group // nil without a snapshot
+	final  int64          // the last finalBefore
 	conn   *websocket.Conn
 	ended  bool
+}
+
+// subQuery is what is queried, once or live.
+type subQuery struct {
+	Aggregator string            `json:"aggregator"`
+	Downsample string            `json:"downsample,omitempty"`
+	Metric     string            `json:"metric"`
+	Tags       map[string]string `json:"tags,omitempty"`
+}
+
+// raw reports whether the answer has all points as they were put.
+func (q subQuery) raw() bool { return q.Aggregator == "none" && q.Downsample == "" }
+
+// body returns a query over all points.
+func (w *World) body(q subQuery) string {
+	text, _ := json.Marshal(q)
+	return fmt.Sprintf(`{"start":%d,"queries":[%s]}`, w.began.Unix()-before, text)
 }
 
 // group is one of a live answer.
@@ -27,7 +46,7 @@ type group struct {
 	Group  int
 	Tags   map[string]string
 	Dps    [][2]json.Number
-	points map[int64]int64
+	points map[int64]json.Number
 }
 
 // news is a message of a live query.
@@ -40,18 +59,21 @@ type news struct {
 		Group int
 		TS    []json.Number
 	}
-	Error json.RawMessage
+	FinalBefore int64
+	Error       json.RawMessage
 }
 
-// follow follows all points of a metric until the follower ends.
-func (c *clients) follow(i int) *follower {
-	f := &follower{c: c, metric: fmt.Sprint("m", i%2)}
+// follow begins to follow a query, until the follower ends.
+func (c *clients) follow(q subQuery, ordered bool) {
+	f := &follower{c: c, query: q, ordered: ordered}
+	i := len(c.following)
+	c.following = append(c.following, f)
 	r := c.w.rand(fmt.Sprint("follower ", i))
 	c.followers.Go(func() {
 		for {
 			gateway := r.IntN(len(c.w.gateways))
 			if err := f.once(gateway); err != nil {
-				c.w.note("follower %d of %s leaves gateway %d: %v", i, f.metric, gateway, err)
+				c.w.note("follower %d of %v leaves gateway %d: %v", i, q, gateway, err)
 			}
 			if f.isEnded() {
 				return
@@ -59,7 +81,6 @@ func (c *clients) follow(i int) *follower {
 			pass(time.Second + time.Duration(r.Int64N(int64(5*time.Second))))
 		}
 	})
-	return f
 }
 
 // once subscribes, and takes news until the connection or the query ends.
@@ -75,8 +96,7 @@ func (f *follower) once(gateway int) error {
 	if !f.begin(conn) {
 		return nil
 	}
-	subscribe := fmt.Sprintf(`{"type":"subscribe","id":"a","query":{"start":%d,"queries":[{"aggregator":"none",`+
-		`"metric":%q}]}}`, f.c.w.began.Unix()-before, f.metric)
+	subscribe := fmt.Sprintf(`{"type":"subscribe","id":"a","query":%s}`, f.c.w.body(f.query))
 	began := time.Now()
 	if err := conn.WriteMessage(websocket.TextMessage, []byte(subscribe)); err != nil {
 		return err
@@ -100,7 +120,7 @@ func (f *follower) once(gateway int) error {
 func (f *follower) begin(conn *websocket.Conn) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.groups, f.conn = nil, conn
+	f.groups, f.final, f.conn = nil, 0, conn
 	return !f.ended
 }
 
@@ -118,13 +138,31 @@ func (f *follower) end() {
 	}
 }
 
-// take applies a message to the groups, as a client does. Whatever is shown was put once.
+// take applies a message to the groups, as a client does.
 func (f *follower) take(gateway int, n news) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.c.w.counted(func(c *Counts) { c.News++ })
 	f.c.w.checked("live")
+	was := map[point]json.Number{} // what the message may change
+	remember := func(g *group, at int64) {
+		p := point{f.query.Metric, g.Tags["host"], at}
+		if _, ok := was[p]; !ok {
+			was[p] = g.points[at]
+		}
+	}
+	forget := func(i int) {
+		if g := f.groups[i]; g != nil {
+			for at := range g.points {
+				remember(g, at)
+			}
+			delete(f.groups, i)
+		}
+	}
 	if n.Type == "snapshot" {
+		for i := range f.groups {
+			forget(i)
+		}
 		f.groups = map[int]*group{}
 		for i, g := range n.Results {
 			g.Group = i
@@ -132,41 +170,70 @@ func (f *follower) take(gateway int, n news) {
 		n.Groups, n.Upserts = n.Results, n.Results
 	}
 	for _, g := range n.Groups {
-		g.points = map[int64]int64{}
+		forget(g.Group)
+		g.points = map[int64]json.Number{}
 		f.groups[g.Group] = g
 	}
 	for _, i := range n.Removed {
-		delete(f.groups, i)
+		forget(i)
 	}
-	put := f.c.w.model.snapshot()
 	for _, u := range n.Upserts {
 		g := f.groups[u.Group]
 		for _, p := range u.Dps {
-			at, _ := strconv.ParseInt(p[0].String(), 10, 64)
-			v, _ := p[1].Int64()
-			g.points[at] = v
-			id := point{f.metric, g.Tags["host"], at}
-			if !put[id].ever(v) {
-				f.c.wrong(gateway, "a live query shows %d of %v, and nobody has put it", v, id)
-			}
+			at, _ := p[0].Int64()
+			remember(g, at)
+			g.points[at] = p[1]
 		}
 	}
 	for _, d := range n.Deletes {
+		g := f.groups[d.Group]
 		for _, at := range d.TS {
 			n, _ := at.Int64()
-			delete(f.groups[d.Group].points, n)
+			remember(g, n)
+			delete(g.points, n)
+		}
+	}
+	f.judge(gateway, was)
+	if n.Type != "heartbeat" {
+		f.final = n.FinalBefore
+	}
+}
+
+// judge checks what a message has changed. Of points as they were put: whatever is shown was put once, and nothing is
+// taken back that nobody has taken back. Of points in order: none is before what was called final.
+func (f *follower) judge(gateway int, was map[point]json.Number) {
+	put, hosts := f.c.w.model.snapshot(), map[string]*group{}
+	for _, g := range f.groups {
+		hosts[g.Tags["host"]] = g
+	}
+	for p, before := range was {
+		now := json.Number("")
+		if g := hosts[p.host]; g != nil {
+			now = g.points[p.at]
+		}
+		if f.query.raw() && !put[p].follows(number(before), number(now)) {
+			f.c.wrong(gateway, "a live query shows %q of %v after %q, and it was %v", now, p, before, put[p].values)
+		}
+		if f.ordered && p.at < f.final && now != before {
+			f.c.wrong(gateway, "%v of %v was %q and is %q, but final before %d", p, f.query, before, now, f.final)
 		}
 	}
 }
 
+// number returns the value of a point.
+func number(text json.Number) int64 {
+	v, _ := text.Int64()
+	return v // absent for none
+}
+
 // shows returns all points that the follower sees, false before its first snapshot.
-func (f *follower) shows() (map[point]int64, bool) {
+func (f *follower) shows() (map[point]json.Number, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	all := map[point]int64{}
+	all := map[point]json.Number{}
 	for _, g := range f.groups {
 		for at, v := range g.points {
-			all[point{f.metric, g.Tags["host"], at}] = v
+			all[point{f.query.Metric, g.Tags["host"], at}] = v
 		}
 	}
 	return all, f.groups != nil

@@ -30,8 +30,11 @@ type course struct {
 	torn         bool // put or deleted while the table was replaced: nobody says whether before or after
 }
 
-// ever reports whether a point has had a value.
-func (c course) ever(value int64) bool { return slices.Contains(c.values, value) && value != absent }
+// follows reports whether a reader who has seen one value may see another one later.
+func (c course) follows(before, after int64) bool {
+	i := slices.Index(c.values, before)
+	return i >= 0 && slices.Contains(c.values[i:], after)
+}
 
 // model knows what each point was, and what was acknowledged. A point has one writer, who gives it
 // another value only once its last one is acknowledged, and was never refused: of two puts that

@@ -156,6 +156,7 @@ func Run(t testing.TB, seed uint64, on func(*World) ground, pace tempo, d time.D
 	w.open(on)
 	w.live(d)
 	w.heal()
+	w.calm()
 	w.checkAtEnd()
 	w.checkAgreement()
 	w.close()
