@@ -16,7 +16,7 @@ import (
 var (
 	seeds = flag.Int("seeds", 48, "how many worlds live, each with a seed of its own from TEST_SEED on")
 	lasts = flag.Duration("for", 0, "begin no other world after this time, 0 for no limit")
-	lives = flag.Duration("lives", 4*time.Minute,
+	lives = flag.Duration("lives", 3*time.Minute+30*time.Second,
 		"how long each lives, in simulated time; the slow ones live 200 times longer")
 )
 
