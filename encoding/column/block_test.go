@@ -76,6 +76,32 @@ func checkFused(t *rapid.T, k *Block, p Points) {
 	}
 }
 
+// Sums of differences of every width are those of the integers that they lead to, however many there are.
+func TestIntegers_sums(t *testing.T) {
+	t.Parallel()
+	r := seedtest.Rand(t)
+	for w := range 20 {
+		for _, n := range []int{9, 10, 17, 40, 360} {
+			values := []int64{-1000}
+			for len(values) < n {
+				values = append(values, values[len(values)-1]+1<<40+r.Int64N(1<<w))
+			}
+			c, _, err := parseIntegers(appendIntegers(nil, values), n)
+			if err != nil || c.form != differences {
+				t.Fatalf("%d integers, %d bits: form %d, %v, want differences", n, w, c.form, err)
+			}
+			sums, sum := make([]uint64, n+1), int64(0)
+			c.Sums(sums)
+			for i, v := range values {
+				sum += v
+				if got := int64(sums[i+1]); got != sum {
+					t.Fatalf("%d integers, %d bits: the sum of the first %d is %d, want %d", n, w, i+1, got, sum)
+				}
+			}
+		}
+	}
+}
+
 // Bounds that differences hold are those of the integers that they lead to, and differences that are far apart, or
 // begin far away, have none.
 func TestIntegers_within(t *testing.T) {

@@ -114,11 +114,46 @@ func (c *Integers) Sums(dst []uint64) {
 
 	v, least := uint64(c.first), uint64(c.least)
 	dst[1], sum = v, v
-	c.unpack(dst[2:])
-	for i, more := range dst[2:] {
+	steps, at := dst[2:], 0
+	if w := uint(c.width); 0 < w && w < 8 && len(c.patches) == 0 {
+		// As unpackNarrow does it, in one loop: two take a seventh longer, and one that is not unrolled twice as long.
+		mask := uint64(1)<<w - 1
+		for b := c.bits; len(b) >= 8 && at+8 <= len(steps); at, b = at+8, b[w:] {
+			x := binary.LittleEndian.Uint64(b)
+			to := steps[at : at+8 : at+8]
+			v += x&mask + least
+			sum += v
+			to[0] = sum
+			v += x>>(w&63)&mask + least
+			sum += v
+			to[1] = sum
+			v += x>>(2*w&63)&mask + least
+			sum += v
+			to[2] = sum
+			v += x>>(3*w&63)&mask + least
+			sum += v
+			to[3] = sum
+			v += x>>(4*w&63)&mask + least
+			sum += v
+			to[4] = sum
+			v += x>>(5*w&63)&mask + least
+			sum += v
+			to[5] = sum
+			v += x>>(6*w&63)&mask + least
+			sum += v
+			to[6] = sum
+			v += x>>(7*w&63)&mask + least
+			sum += v
+			to[7] = sum
+		}
+		c.unpackWide(steps[at:], at)
+	} else {
+		c.unpack(steps)
+	}
+	for i, more := range steps[at:] {
 		v += more + least
 		sum += v
-		dst[i+2] = sum
+		steps[at+i] = sum
 	}
 }
 
