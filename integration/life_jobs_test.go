@@ -139,10 +139,15 @@ func (l *life) retain() {
 func (l *life) rollEnv() map[string]string { return l.env("DOWNPOUR_ROLLUPS", "auto:"+l.rollups) }
 
 // fsck repairs what it takes for damage: points that are there in two forms. It ends with 1 if it has left some,
-// because of what others wrote meanwhile.
+// because of what others wrote meanwhile. Once the pushdown server has compacted rows it does so, too: before, it would
+// leave none to a server that queries keep waiting.
 func (l *life) fsck(rng *rand.Rand) {
-	_, ok := l.command(l.env(), 1, "fsck", "--fix-all", "--last-write-wins", "--compact", strconv.Itoa(lifeStart),
-		strconv.Itoa(lifeStart+lifeHours*encoding.RowSeconds-1), "sum", lifeOver)
+	args := []string{"fsck", "--fix-all", "--last-write-wins"}
+	if l.background() > 0 {
+		args = append(args, "--compact")
+	}
+	_, ok := l.command(l.env(), 1, append(args, strconv.Itoa(lifeStart),
+		strconv.Itoa(lifeStart+lifeHours*encoding.RowSeconds-1), "sum", lifeOver)...)
 	if ok {
 		l.counts.fscked.Add(1)
 	}
