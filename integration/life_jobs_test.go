@@ -139,8 +139,8 @@ func (l *life) retain() {
 func (l *life) rollEnv() map[string]string { return l.env("DOWNPOUR_ROLLUPS", "auto:"+l.rollups) }
 
 // fsck repairs what it takes for damage: points that are there in two forms. It ends with 1 if it has left some,
-// because of what others wrote meanwhile. Once the pushdown server has compacted rows it does so, too: before, it would
-// leave none to a server that queries keep waiting.
+// because of what others wrote at the same time. It also compacts rows, but not before the pushdown server has: queries
+// keep that server waiting, and fsck would leave it none.
 func (l *life) fsck(rng *rand.Rand) {
 	args := []string{"fsck", "--fix-all", "--last-write-wins"}
 	if l.background() > 0 {

@@ -21,14 +21,14 @@ const overlap = (a, b) => a.x < b.x + b.w && b.x < a.x + a.w && a.y < b.y + b.h 
 function wrong(panels) {
   for (const [i, { place: a, id }] of panels.entries()) {
     if (![a.x, a.y, a.w, a.h].every(Number.isInteger) || a.x < 0 || a.y < 0 || a.w < 1 || a.h < 1 || a.x + a.w > columns) return `${id} is at ${JSON.stringify(a)}`;
-    for (const { place: b, id: other } of panels.slice(i + 1)) if (overlap(a, b)) return `${id} lies on ${other}`;
+    for (const { place: b, id: other } of panels.slice(i + 1)) if (overlap(a, b)) return `${id} overlaps ${other}`;
     const held = a.y === 0 || panels.some(({ place: b, id: other }) => other !== id && b.y + b.h === a.y && a.x < b.x + b.w && b.x < a.x + a.w);
     if (!held) return `${id} hangs in the air`;
   }
   return '';
 }
 
-test('whatever moves, no panel lies on another, and none hangs in the air', () => {
+test('whatever moves, no panel overlaps another, and none hangs in the air', () => {
   for (let seed = 1; seed <= 300; seed++) {
     const n = random(seed);
     let panels = settle(Array.from({ length: 1 + n(12) }, (_, i) => {
@@ -36,7 +36,7 @@ test('whatever moves, no panel lies on another, and none hangs in the air', () =
       return panelOf(`p${i}`, n(columns - w + 1), n(20), w, 1 + n(9));
     }));
     assert.equal(wrong(panels), '', `seed ${seed}`);
-    assert.deepEqual(settle(panels), panels, `seed ${seed}: what lies well stays`);
+    assert.deepEqual(settle(panels), panels, `seed ${seed}: what needs no move stays`);
     for (let step = 0; step < 12; step++) {
       const { id, place } = panels[n(panels.length)];
       const before = JSON.stringify(panels);
@@ -103,7 +103,7 @@ test('one that grows pushes those right of it, while there is room for all', () 
   assert.deepEqual(shown(sized(row, 'c', -1, 2)), { a: [0, 0, 3, 4], b: [3, 0, 3, 4], c: [6, 0, 2, 6], d: [0, 6, 12, 4] });
 });
 
-test('the first free place is found by rows, whatever lies there', () => {
+test('the first free place is found by rows, whatever is there', () => {
   assert.deepEqual(freePlace([], [6, 8]), { x: 0, y: 0, w: 6, h: 8 });
   for (let seed = 1; seed <= 200; seed++) {
     const n = random(seed);

@@ -6,8 +6,8 @@ import (
 	"github.com/klauspost/compress/gzhttp"
 )
 
-// compressed wraps handlers. Its level takes less than half the time of gzip's usual one, for answers that are an
-// eighth larger: 6 ms against 14 for 2 MB of JSON, which is more than half of what the query itself takes.
+// compressed wraps handlers. Level 3 takes less than half the time of the default, 6 ms against 14 for 2 MB of JSON,
+// and answers are an eighth larger. The query of such an answer takes some 30 ms.
 var compressed = func() func(http.Handler) http.HandlerFunc {
 	wrap, err := gzhttp.NewWrapper(gzhttp.CompressionLevel(3))
 	if err != nil {

@@ -32,7 +32,7 @@ export class Keys {
 
 const isOn = () => localStorage.getItem(kept) !== 'off';
 
-// isWriting tells whether keys write where the focus is.
+// isWriting reports whether keys write where the focus is.
 export const isWriting = (target) => Boolean(target.closest?.('input, select, textarea, [contenteditable]'));
 
 function dialogOf(groups, onSwitch) {

@@ -1,6 +1,6 @@
 // What of a change can be seen.
 
-// moves tells whether a range of time, [from, to], looks another way than the one that is shown, {min, max},
+// moves reports whether a range of time, [from, to], looks another way than the one that is shown, {min, max},
 // over so many pixels: whether one of its ends has moved by a pixel.
 export function moves([from, to], { min, max }, pixels) {
   const least = (max - min) / pixels;

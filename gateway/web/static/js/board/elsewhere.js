@@ -170,8 +170,8 @@ export class Elsewhere {
     else if (!this.shown.view.zoom && !this.shown.view.end) this.panel.move();
   }
 
-  // say tells what is wrong with the panel as a whole, else that the socket is lost, and how the page
-  // goes on.
+  // say shows what is wrong with the panel as a whole, else that the socket is lost, and what happens
+  // next.
   #say(trouble = this.trouble) {
     this.trouble = trouble;
     const { kind, text } = describe({ connection: this.state, queries: [{ letter: '', kind: 'live', text: '' }] });

@@ -51,7 +51,7 @@ export class Grid {
     e.target.focus();
   }
 
-  // place tells of other places, if any is another.
+  // place reports the places of panels, if any has changed.
   #place(panels, words, hold) {
     const text = (list) => JSON.stringify(list.map((p) => p.place));
     if (text(panels) !== text(this.panels())) this.onPlaced(panels, words, hold);

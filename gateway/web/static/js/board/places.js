@@ -1,4 +1,4 @@
-// The grid on which panels lie, and what becomes of the others when one is put somewhere.
+// The grid of panels, and what becomes of the others when one is put somewhere.
 
 export const columns = 12;
 export const highest = 100; // rows of a panel
@@ -9,13 +9,13 @@ const rowsOf = (a, b) => Math.min(a.y + a.h, b.y + b.h) - Math.max(a.y, b.y);
 
 const overlap = (a, b) => columnsOf(a, b) > 0 && rowsOf(a, b) > 0;
 
-// level tells whether two would stand next to each other: they share half the rows of the lower one.
+// level reports whether two would stand next to each other: they share half the rows of the lower one.
 const level = (a, b) => 2 * rowsOf(a, b) >= Math.min(a.h, b.h);
 
-// inOrder is how panels are read, and lie on a narrow screen: by rows.
+// inOrder is the order in which panels are read, and stand on a narrow screen: by rows.
 export const inOrder = (panels) => [...panels].sort((a, b) => a.place.y - b.place.y || a.place.x - b.place.x);
 
-// freePlace is the first place of a size at which no panel lies, by rows, from a row on.
+// freePlace is the first place of a size without a panel, by rows, from a row on.
 export function freePlace(panels, [w, h], from = 0) {
   const rows = [from, ...panels.map(({ place }) => place.y + place.h).filter((y) => y > from)].sort((a, b) => a - b);
   for (const y of rows) {
@@ -26,9 +26,9 @@ export function freePlace(panels, [w, h], from = 0) {
   }
 }
 
-// settle gives each panel a place of its own: none overlaps another, and each lies as high as
-// those above it let it. The one that moves has the first say: its y may be a fraction, by
-// which it goes before or behind one whose middle lies there.
+// settle gives each panel a place of its own: none overlaps another, and each is as high as
+// those above it let it. The one that moves comes first: its y may be a fraction, by
+// which it goes before or behind one whose middle is there.
 export function settle(panels, moving = '') {
   const middle = (p) => p.place.y + p.place.h / 2;
   const order = [...panels].sort((a, b) => middle(a) - middle(b) || (b.id === moving) - (a.id === moving) || a.place.x - b.place.x);

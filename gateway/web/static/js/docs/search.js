@@ -9,7 +9,7 @@ const empty = new Set(('a about an and any are as at be but by can could did do 
   + ' should so that the their them then there these they this to up use using want was we were what when where which who why will with would you your').split(' '));
 
 // wordsOf are the words of a question that say something, in small letters. What is no letter or digit ends
-// a word, but for what names of settings, routes and metrics have inside. A single letter is no word.
+// a word, except for what names of settings, routes and metrics have inside. A single letter is no word.
 export function wordsOf(question) {
   const all = (question.toLowerCase().match(/[\p{L}\p{N}][\p{L}\p{N}_./-]*/gu) ?? []).map((w) => w.replace(/[./-]+$/, '')).filter((w) => w.length > 1);
   const telling = all.filter((w) => !empty.has(w));
