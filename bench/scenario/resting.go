@@ -73,8 +73,24 @@ func bytesAtRest(row string) func(ctx context.Context, s *stage) error {
 	}
 }
 
-// memoryAtRest compares resident memory.
+// pause is longer than any server here waits before it gives memory back.
+const pause = 30 * time.Second
+
+// memoryAtRest compares resident memory, straight after queries and once both systems have had a pause.
 func memoryAtRest(ctx context.Context, s *stage) error {
+	if err := compareMemory(ctx, s, "straight after these queries"); err != nil {
+		return err
+	}
+	s.cfg.Progress.Sayf("a pause of %v", pause)
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(pause):
+	}
+	return compareMemory(ctx, s, fmt.Sprintf("%v after these queries", pause))
+}
+
+func compareMemory(ctx context.Context, s *stage, when string) error {
 	servers, err := s.sides(ctx, onOwn)
 	if err != nil {
 		return err
@@ -87,7 +103,7 @@ func memoryAtRest(ctx context.Context, s *stage) error {
 		}
 		memory[i] = float64(m.Resident)
 	}
-	s.cfg.add(s.amounts("rest", "resident memory after these queries", "VictoriaMetrics", 1.2,
+	s.cfg.add(s.amounts("rest", "resident memory "+when, "VictoriaMetrics", 1.2,
 		memory[1], memory[0], inMiB))
 	return nil
 }

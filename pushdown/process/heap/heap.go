@@ -1,7 +1,8 @@
 // Package heap makes Go collect the garbage of a small heap less often. A server's own
 // data take a few MiB, and each reply of a scan allocates as much again. Go's usual
 // pace, a collection whenever the heap has doubled, would collect several times in each
-// query and take a third of its processor time.
+// query and take a third of its processor time. The price is memory that holds garbage, so a
+// server that has nothing to do gives it back.
 package heap
 
 import (
@@ -9,7 +10,9 @@ import (
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
+	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // Server is the pace for a server: it may allocate this many bytes between two
@@ -28,14 +31,14 @@ func Pace(least int64, gogc string) (stop func()) {
 	if gogc != "" {
 		return func() {}
 	}
-	p := &pacer{least: least}
+	p := &pacer{least: least, ended: make(chan struct{})}
 	p.percent.Store(defaultPercent)
 	p.adjust()
-	return func() {
-		if !p.ended.Swap(true) {
-			debug.SetGCPercent(defaultPercent)
-		}
-	}
+	go p.giveBack(debug.FreeOSMemory)
+	return sync.OnceFunc(func() {
+		close(p.ended)
+		debug.SetGCPercent(defaultPercent)
+	})
 }
 
 // Limit makes Go collect garbage often enough to stay within so many bytes, unless GOMEMLIMIT is
@@ -51,7 +54,35 @@ func Limit(bytes int64) {
 type pacer struct {
 	least   int64 // bytes between two collections
 	percent atomic.Int64
-	ended   atomic.Bool
+	ended   chan struct{}
+}
+
+// quiet is the time in which a server that is at rest allocates next to nothing: a sixteenth of what it
+// may between two collections.
+const quiet = 10 * time.Second
+
+// giveBack returns garbage to the system in quiet times, until the pacer has ended. It collects only
+// after enough was allocated to be worth it: a quarter of what is between two collections, or of
+// the live data, whose marking is what a collection costs.
+func (p *pacer) giveBack(free func()) {
+	ticks := time.NewTicker(quiet)
+	defer ticks.Stop()
+	last := allocatedBytes()
+	freed := last
+	for {
+		select {
+		case <-p.ended:
+			return
+		case <-ticks.C:
+		}
+		now := allocatedBytes()
+		if now-last < p.least/16 && now-freed > max(p.least, scannedBytes())/4 {
+			free()
+			now = allocatedBytes()
+			freed = now
+		}
+		last = now
+	}
 }
 
 // canary is an object that nothing refers to: its cleanup runs after the next
@@ -61,8 +92,10 @@ type canary struct{ _ *pacer }
 // adjust sets the percentage by the result of the last collection, and schedules itself after the
 // next one.
 func (p *pacer) adjust() {
-	if p.ended.Load() {
+	select {
+	case <-p.ended:
 		return
+	default:
 	}
 	if want := percent(scannedBytes(), p.least); differsEnough(p.percent.Load(), want) {
 		p.percent.Store(want)
@@ -74,9 +107,19 @@ func (p *pacer) adjust() {
 
 // scannedBytes returns the bytes of which GOGC is a percentage: live data, stacks and
 // globals.
-func scannedBytes() (sum int64) {
-	found := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/stack:bytes"},
-		{Name: "/gc/scan/globals:bytes"}}
+func scannedBytes() int64 {
+	return read("/gc/heap/live:bytes", "/gc/scan/stack:bytes", "/gc/scan/globals:bytes")
+}
+
+// allocatedBytes returns how much this process has allocated since its start.
+func allocatedBytes() int64 { return read("/gc/heap/allocs:bytes") }
+
+// read adds up metrics of the runtime.
+func read(names ...string) (sum int64) {
+	found := make([]metrics.Sample, len(names))
+	for i, name := range names {
+		found[i].Name = name
+	}
 	metrics.Read(found)
 	for _, s := range found {
 		sum += int64(s.Value.Uint64())

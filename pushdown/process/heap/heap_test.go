@@ -5,6 +5,7 @@ import (
 	"runtime/debug"
 	"runtime/metrics"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -83,4 +84,40 @@ func TestPace_followsLiveData(t *testing.T) {
 		}
 	}
 	t.Error("the percentage does not come down")
+}
+
+// A server gives garbage back once it is quiet, and only if there is enough of it: not while it is
+// busy, not twice for the same garbage, not for little.
+func TestPacer_givesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, freed := &pacer{least: 64 << 20, ended: make(chan struct{})}, 0
+		go p.giveBack(func() { freed++ })
+		synctest.Wait()
+		allocate := func(mib int) {
+			for range mib {
+				sink = make([]byte, 1<<20)
+			}
+		}
+		after := func(ticks, want int, what string) {
+			t.Helper()
+			time.Sleep(time.Duration(ticks) * quiet)
+			synctest.Wait()
+			if freed != want {
+				t.Errorf("%s: freed %d times, want %d", what, freed, want)
+			}
+		}
+		for range 10 {
+			allocate(8)
+			after(1, 0, "busy")
+		}
+		after(1, 1, "quiet after 80 MiB")
+		after(10, 1, "nothing since")
+		allocate(10)
+		after(10, 1, "quiet after 10 MiB")
+		allocate(10)
+		after(2, 2, "quiet after 20 MiB")
+		allocate(80)
+		close(p.ended)
+		after(10, 2, "ended")
+	})
 }
