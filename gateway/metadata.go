@@ -74,9 +74,13 @@ func newNames(c *common) *names {
 	flags := c.cfg.MetaFlags()
 	// The tables come without names: the names report new UIDs to the tracker, so it is made first, and a
 	// tracker reads no names.
-	tracker := meta.TrackerConfig{Config: n.metaTables(), Flags: flags, Log: c.log}
 	if flags.Tracking || flags.RealtimeUID {
-		n.tracker = meta.NewTracker(tracker)
+		n.tracker = meta.NewTracker(meta.TrackerConfig{
+			Config: n.metaTables(),
+			Flags:  flags,
+			Bytes:  int(c.memory.Cache(meta.DefaultBytes)),
+			Log:    c.log,
+		})
 	}
 	// Shared: gateways and TSDs on the same HBase change names, too; an embedded store is this
 	// process's alone.

@@ -120,7 +120,9 @@ func TestTracker_describedLater(t *testing.T) {
 // The number of series that wait to be passed to Described again is bounded.
 func TestTracker_describedBounds(t *testing.T) {
 	l := &listener{fails: 1000}
-	tr := NewTracker(TrackerConfig{Config: catalogConfig(open(t)), Flags: all, Described: l.described, Pending: 10})
+	tr := NewTracker(TrackerConfig{
+		Config: catalogConfig(open(t)), Flags: all, Described: l.described, Bytes: 10 * (seenBytes + len(tsuid(0))),
+	})
 	for n := range 50 {
 		tr.Stored(rowKey(n), 1)
 		_ = tr.Flush(t.Context())

@@ -283,7 +283,7 @@ func (t *Tracker) increment(ctx context.Context, series []seen) ([]int64, []erro
 
 // tell adds a series to those that Described gets.
 func (t *Tracker) tell(tsuid string) {
-	if len(t.described) >= t.cfg.Pending || len(t.described)*(seenBytes+len(tsuid)) > t.cfg.Bytes {
+	if (len(t.described)+1)*(seenBytes+len(tsuid)) > t.cfg.Bytes {
 		t.untold++
 		return
 	}

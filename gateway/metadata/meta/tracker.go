@@ -18,11 +18,8 @@ type TrackerConfig struct {
 	Every time.Duration
 	// Timeout bounds one write of what is collected. Default 30 s.
 	Timeout time.Duration
-	// Pending bounds the number of series and of UIDs that are collected. Default
-	// 262,144 each.
-	Pending int
-	// Bytes bounds the memory of the series that are collected, and of those that are
-	// known to be recorded. Default 32 MiB each.
+	// Bytes bounds the memory of the series and UIDs that are collected, and of the series that
+	// are known to be recorded. Default DefaultBytes each.
 	Bytes int
 	// Described gets the series that got a new TSMeta, after it is stored; nil if
 	// nobody wants to know: then none is kept for it. It returns those that it has to get again.
@@ -31,6 +28,10 @@ type TrackerConfig struct {
 	// Log takes failures. Default slog.Default().
 	Log *slog.Logger
 }
+
+// DefaultBytes are room for some 800,000 new series at once, and as many known ones: puts find series
+// several times as fast as they are recorded.
+const DefaultBytes = 128 << 20
 
 // withDefaults sets what is 0 or nil to the defaults that the fields name.
 func (c TrackerConfig) withDefaults() TrackerConfig {
@@ -41,11 +42,8 @@ func (c TrackerConfig) withDefaults() TrackerConfig {
 	if c.Timeout <= 0 {
 		c.Timeout = 30 * time.Second
 	}
-	if c.Pending <= 0 {
-		c.Pending = 1 << 18
-	}
 	if c.Bytes <= 0 {
-		c.Bytes = 32 << 20
+		c.Bytes = DefaultBytes
 	}
 	if c.Log == nil {
 		c.Log = slog.Default()
@@ -87,12 +85,12 @@ type Tracker struct {
 type collected struct {
 	index  map[string]int // from TSUID to the index in series
 	series []seen
-	bytes  int // memory of the series
 	uids   []givenUID
+	bytes  int // memory of all of it
 }
 
-// seenBytes is about what a series takes on top of its TSUID.
-const seenBytes = 128
+// seenBytes is about what a series takes on top of its TSUID, givenBytes what a UID takes.
+const seenBytes, givenBytes = 128, 64
 
 // seen is a series and the points that it got since the last write.
 type seen struct {
@@ -158,19 +156,27 @@ func (t *Tracker) Stored(key []byte, points int) {
 
 // add collects a series that is not collected yet. The caller holds the lock.
 func (t *Tracker) add(s seen) {
-	n, bytes := len(t.pending.series), t.pending.bytes+seenBytes+len(s.tsuid)
-	if n >= t.cfg.Pending || bytes > t.cfg.Bytes {
-		t.dropped++
+	if !t.room(seenBytes + len(s.tsuid)) {
 		return
 	}
-	t.pending.index[s.tsuid] = n
+	t.pending.index[s.tsuid] = len(t.pending.series)
 	t.pending.series = append(t.pending.series, s)
+}
 
-	// Half full: write before series have to be dropped. Each condition holds once.
-	if n == t.cfg.Pending/2 || t.pending.bytes <= t.cfg.Bytes/2 && bytes > t.cfg.Bytes/2 {
+// room takes memory for something to be collected. If there is none it counts that as dropped and
+// returns false. The caller holds the lock.
+func (t *Tracker) room(bytes int) bool {
+	before := t.pending.bytes
+	if before+bytes > t.cfg.Bytes {
+		t.dropped++
+		return false
+	}
+	t.pending.bytes += bytes
+	// Half full: write before something has to be dropped.
+	if before <= t.cfg.Bytes/2 && t.pending.bytes > t.cfg.Bytes/2 {
 		t.hurry()
 	}
-	t.pending.bytes = bytes
+	return true
 }
 
 // hurry makes run write before the interval is over.
@@ -190,16 +196,8 @@ func (t *Tracker) Assigned(kind encoding.UIDKind, _ string, u encoding.UID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 
-	switch n := len(t.pending.uids); {
-	case t.closed: // nobody would write it
-	case n >= t.cfg.Pending:
-		t.dropped++
-	default:
+	if !t.closed && t.room(givenBytes) { // nobody would write it after the last write
 		t.pending.uids = append(t.pending.uids, givenUID{kind, append(encoding.UID{}, u...), t.cfg.Now().Unix()})
-		// Half full: write before UIDs have to be dropped.
-		if n == t.cfg.Pending/2 {
-			t.hurry()
-		}
 	}
 }
 
@@ -293,11 +291,11 @@ func (t *Tracker) collectAgain(rest *collected) {
 		t.add(s)
 	}
 
-	// What does not fit is dropped, as in Assigned.
-	room := max(0, t.cfg.Pending-len(t.pending.uids))
-	fit := rest.uids[:min(room, len(rest.uids))]
-	t.pending.uids = append(t.pending.uids, fit...)
-	t.dropped += int64(len(rest.uids) - len(fit))
+	for _, u := range rest.uids {
+		if t.room(givenBytes) {
+			t.pending.uids = append(t.pending.uids, u)
+		}
+	}
 }
 
 // Close writes what is collected and ends the tracker. What is stored after it is not

@@ -293,10 +293,10 @@ func TestTracker_neverBlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &blocked{open(t), make(chan struct{})}
 		tr := NewTracker(TrackerConfig{
-			Config:  catalogConfig(b),
-			Flags:   all,
-			Pending: 10,
-			Log:     slog.New(slog.DiscardHandler),
+			Config: catalogConfig(b),
+			Flags:  all,
+			Bytes:  10 * seenBytes,
+			Log:    slog.New(slog.DiscardHandler),
 		})
 		for n := range 1000 {
 			tr.Stored(rowKey(n), 1)
@@ -324,10 +324,10 @@ func TestTracker_neverBlocks(t *testing.T) {
 // come when there is no room.
 func TestTracker_toldWhatIsDropped(t *testing.T) {
 	tr := NewTracker(TrackerConfig{
-		Config:  catalogConfig(open(t)),
-		Flags:   all,
-		Pending: 10,
-		Log:     slog.New(slog.DiscardHandler),
+		Config: catalogConfig(open(t)),
+		Flags:  all,
+		Bytes:  10 * givenBytes,
+		Log:    slog.New(slog.DiscardHandler),
 	})
 	defer tr.Close()
 	<-tr.turn // without its turn the tracker does not flush by itself

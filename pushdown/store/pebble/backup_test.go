@@ -400,7 +400,7 @@ func sorted(t *testing.T, files vfs.FS, dir string) []string {
 
 // A damaged table is not backed up: the backup fails, names it, and leaves what is there.
 func TestBackUp_damagedStore(t *testing.T) {
-	i, table := tableStore(t)
+	i, table, _ := tableStore(t)
 	data := bytes.Clone(i[table])
 	data[len(data)/2] ^= 1
 	files := i.with(table, data).files(t)

@@ -334,7 +334,7 @@ func TestStalled(t *testing.T) {
 // A damaged table keeps others from being compacted with it. Any number of puts are accepted all
 // the same: newer tables are compacted among themselves.
 func TestStalled_damagedTable(t *testing.T) {
-	i, table := tableStore(t)
+	i, table, _ := tableStore(t)
 	data := bytes.Clone(i[table])
 	data[len(data)/2] ^= 1
 	s, err := Open("data", Options{FS: i.with(table, data).files(t), IdleFlush: -1, Logger: quiet()})

@@ -1,6 +1,7 @@
 package pebble
 
 import (
+	"bytes"
 	"log/slog"
 	"os"
 	"runtime"
@@ -121,11 +122,22 @@ func (o Options) pebbleOptions(log fatalLogger) *pebble.Options {
 			func() pebble.BlockPropertyCollector { return newHoursCollector(o.Grouping) },
 		}
 	}
+	p.Experimental.SpanPolicyFunc = apart
 	for i := range p.Levels {
 		p.Levels[i] = levelOptions()
 		p.Levels[i].Compression = func() *sstable.CompressionProfile { return compression(i, len(p.Levels)) }
 	}
 	return p
+}
+
+// apart makes pebble end each of its files where a table ends. A file of a flush would otherwise reach
+// from the data table to that of the UIDs, and overlap with every other file: each compaction of
+// level 0 would write the whole last level again.
+func apart(first []byte) (policy pebble.SpanPolicy, end []byte, err error) {
+	if name, _, ok := bytes.Cut(first, []byte{0}); ok {
+		end = appendTableEnd(nil, string(name))
+	}
+	return policy, end, nil
 }
 
 // deleter deletes files that are not needed any more, logs included. With its own
