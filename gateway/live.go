@@ -42,6 +42,7 @@ func newLiveQueries(c *common, q *queries, report func(context.Context) ([]byte,
 	l.hub = live.New(live.Config{
 		Ask:        l.ask,
 		OpenSource: feed.Open,
+		Ignored:    l.ignored,
 		Enter:      l.enter,
 		MaxBytes:   c.memory.Cache(live.DefaultMaxBytes),
 		MaxSending: c.memory.Cache(live.DefaultMaxBytes),
@@ -123,6 +124,23 @@ func (l *liveQueries) askExp(
 		return a, err
 	}
 	return live.Answer{Results: shown, Rows: stats.Rows, Damaged: stats.Damaged}, nil
+}
+
+// ignored returns what a query has that means nothing, as the header Warning does over HTTP. A query that does not
+// parse has nothing: its answer is the error.
+func (l *liveQueries) ignored(q live.Question) []string {
+	if q.Exp {
+		x, err := engine.ReadExpressions(context.Background(), q.Body, l.parser(time.Now()))
+		if err != nil {
+			return nil
+		}
+		return x.Query.Ignored()
+	}
+	plain, err := l.parser(time.Now()).JSON(q.Body)
+	if err != nil {
+		return nil
+	}
+	return plain.Ignored()
 }
 
 // enter applies the limits of queries to one evaluation of a live query, and

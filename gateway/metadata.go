@@ -17,6 +17,7 @@ import (
 	"downpour/gateway/uid"
 	"downpour/gateway/uid/completion"
 	"downpour/gateway/write"
+	"downpour/pushdown/process/memory"
 )
 
 // MetaConfig says what puts record in the meta data, see meta.Flags. Each setting is
@@ -78,8 +79,9 @@ func newNames(c *common) *names {
 		n.tracker = meta.NewTracker(meta.TrackerConfig{
 			Config: n.metaTables(),
 			Flags:  flags,
-			Bytes:  int(c.memory.Cache(meta.DefaultBytes)),
-			Log:    c.log,
+			// Full for moments only, so nothing is reserved.
+			Bytes: int(min(meta.DefaultBytes, memory.CacheShare(c.memory.Total()))),
+			Log:   c.log,
 		})
 	}
 	// Shared: gateways and TSDs on the same HBase change names, too; an embedded store is this

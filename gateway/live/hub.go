@@ -32,6 +32,9 @@ type Config struct {
 	// live query is answered by Ask. A query with an end always is.
 	OpenSource func(q Question) Source
 
+	// Ignored, if set, returns what a query has that means nothing, for its snapshots.
+	Ignored func(q Question) []string
+
 	// Enter, if set, returns the context of each run, which carries its memory account. leave
 	// releases that memory; it is called after the answer is applied.
 	Enter func(context.Context) (_ context.Context, leave func())
@@ -179,6 +182,9 @@ func (h *Hub) Subscribe(r Request, wake func()) (*Subscription, error) {
 	q, err := readQuery(r)
 	if err != nil {
 		return nil, err
+	}
+	if h.cfg.Ignored != nil {
+		q.ignored = h.cfg.Ignored(q.question)
 	}
 
 	h.mu.Lock()

@@ -12,6 +12,7 @@ type query struct {
 	question Question
 	live     bool // it names no end
 	seconds  bool // the times of the answer are seconds, not ms
+	ignored  []string
 }
 
 // readQuery reads a request's query. The error is an *Error.

@@ -151,6 +151,7 @@ func (s *Subscription) makeSnapshotLocked() *Update {
 		rows:        now.rows,
 		finalBefore: now.finalBefore,
 		damaged:     now.damaged,
+		ignored:     e.query.ignored,
 	}
 }
 

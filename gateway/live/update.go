@@ -41,7 +41,8 @@ type Update struct {
 	missing     [][2]string // key ranges, in hex, that could not be read
 	rows        int64       // that the store delivered for the answer; 0 is unknown
 	finalBefore int64
-	damaged     int64 // rows that were left out, because they cannot be read
+	damaged     int64    // rows that were left out, because they cannot be read
+	ignored     []string // see Config.Ignored
 
 	delta *delta // of KindDelta
 
@@ -139,6 +140,10 @@ func (u *Update) appendSnapshotFields(b []byte) []byte {
 	}
 	if u.finalBefore > 0 {
 		b = strconv.AppendInt(append(b, `,"finalBefore":`...), u.finalBefore, 10)
+	}
+	if len(u.ignored) > 0 {
+		text, _ := json.Marshal(u.ignored) // strings always encode
+		b = append(append(b, `,"ignored":`...), text...)
 	}
 	return b
 }

@@ -29,6 +29,7 @@ func (h *Handlers) exp(w http.ResponseWriter, r *http.Request) (err error) {
 	if err != nil {
 		return err
 	}
+	warn(w, x.Query)
 	if x.Query.Explain {
 		return h.explain(ctx, w, r, x.Query)
 	}

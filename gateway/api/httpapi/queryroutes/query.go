@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"strconv"
 	"time"
 
 	"downpour/gateway/api/httpapi/httpio"
@@ -25,9 +24,7 @@ func (h *Handlers) query(w http.ResponseWriter, r *http.Request) (err error) {
 	if err != nil {
 		return err
 	}
-	for _, text := range q.Ignored() {
-		w.Header().Add("Warning", "299 - "+strconv.QuoteToASCII(text)) // RFC 7234, 5.5.7: of any kind, to be shown
-	}
+	warn(w, q)
 
 	// ctx bounds the work by the query's timeout. request has no deadline: a client
 	// may take longer than that to read the answer.

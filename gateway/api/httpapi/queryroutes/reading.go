@@ -28,8 +28,9 @@ type Reading struct {
 }
 
 // Read does the work of a request that came at start. The context of the work ends with the timeout of queries.
-func (h *Handlers) Read(r *http.Request, start time.Time, q *query.Query,
+func (h *Handlers) Read(w http.ResponseWriter, r *http.Request, start time.Time, q *query.Query,
 	work func(context.Context, *Reading) error) (err error) {
+	warn(w, q)
 	request, entered := h.Limits.Enter(r.Context(), memory.Query)
 	defer entered.Close()
 	ctx, cancel := context.WithTimeout(request, h.Timeout)

@@ -52,6 +52,13 @@ func trailers(ctx context.Context, q *query.Query, summary any, stats *engine.St
 	return out
 }
 
+// warn names in the header what the query has that means nothing.
+func warn(w http.ResponseWriter, q *query.Query) {
+	for _, text := range q.Ignored() {
+		w.Header().Add("Warning", "299 - "+strconv.QuoteToASCII(text)) // RFC 7234, 5.5.7: of any kind, to be shown
+	}
+}
+
 // SetIncompleteHeader sets IncompleteHeader if key ranges are missing, and DamagedHeader if rows are.
 func SetIncompleteHeader(w http.ResponseWriter, stats *engine.Stats) {
 	if n := stats.Damaged; n > 0 {

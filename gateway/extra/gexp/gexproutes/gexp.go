@@ -61,7 +61,7 @@ func (h *handlers) serve(w http.ResponseWriter, r *http.Request) (err error) {
 	case g.Explain:
 		return h.ExplainAll(w, r, g.reads)
 	}
-	return h.Read(r, start, g.Query, func(ctx context.Context, a *queryroutes.Reading) error {
+	return h.Read(w, r, start, g.Query, func(ctx context.Context, a *queryroutes.Reading) error {
 		results, err := g.run(ctx, a)
 		a.Computed()
 		if err != nil {

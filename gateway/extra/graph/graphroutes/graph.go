@@ -111,7 +111,7 @@ func (h *handlers) answer(w http.ResponseWriter, r *http.Request, start time.Tim
 		return err
 	}
 	p.form, p.start = form, start
-	return h.Read(r, start, p.Query,
+	return h.Read(w, r, start, p.Query,
 		func(ctx context.Context, a *queryroutes.Reading) error { return p.run(ctx, w, a) })
 }
 
@@ -145,6 +145,7 @@ func (h *handlers) parse(r *http.Request) (*request, error) {
 	if err != nil {
 		return nil, err
 	}
+	values.Del("tz") // it is the picture's, and no query knows it
 	g := &request{zone: h.Zone}
 	if g.Query, err = parser.URI(values); err != nil {
 		return nil, err
