@@ -210,32 +210,52 @@ func (d *Dictionary) checkBusy(kind encoding.UIDKind, name string) error {
 // are changed in the table.
 type Withdrawal struct {
 	d          *Dictionary
-	kind       encoding.UIDKind
-	names      []string
+	names      Names
 	generation uint64
 	done       chan struct{}
 }
 
-// Withdraw begins a change of names: until End is called no row can be written with them, see BusyError.
-// There is one change at a time; others wait in Withdraw until it ends, or ctx does.
+// Names are names by kind.
+type Names [len(kinds)][]string
+
+// Withdraw is WithdrawAll for names of one kind.
 func (d *Dictionary) Withdraw(ctx context.Context, kind encoding.UIDKind, names ...string) (*Withdrawal, error) {
+	var all Names
+	all[kind] = names
+	return d.WithdrawAll(ctx, all)
+}
+
+// WithdrawAll begins a change of names: until End is called no row can be written with them, see BusyError.
+// There is one change at a time; others wait in WithdrawAll until it ends, or ctx does.
+func (d *Dictionary) WithdrawAll(ctx context.Context, names Names) (*Withdrawal, error) {
 	select {
 	case d.changing <- struct{}{}:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 
-	w := &Withdrawal{d: d, kind: kind, names: names, done: make(chan struct{})}
+	w := &Withdrawal{d: d, names: names, done: make(chan struct{})}
 	g := &d.generations
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for _, name := range names {
-		g.withdrawn[nameKey{kind, name}] = w.done
+	for kind, some := range names {
+		for _, name := range some {
+			g.withdrawn[nameKey{encoding.UIDKind(kind), name}] = w.done
+		}
 	}
 	g.withdrawals.Add(1)
 	// The generation begins last: a goroutine that sees it also sees that the names are withdrawn.
-	w.generation = d.beginGenerationLocked(kind, names, nil)
+	w.generation = w.beginGenerationLocked(nil)
 	return w, nil
+}
+
+// beginGenerationLocked drops the names and some UIDs from the cache and begins a generation, which it returns.
+// REQUIRES: the lock of the generations is held.
+func (w *Withdrawal) beginGenerationLocked(uids []encoding.UID) (generation uint64) {
+	for kind, some := range w.names {
+		generation = w.d.beginGenerationLocked(encoding.UIDKind(kind), some, uids)
+	}
+	return generation
 }
 
 // AwaitHolds returns once this process no longer writes rows whose UIDs were resolved before the
@@ -245,15 +265,17 @@ func (w *Withdrawal) AwaitHolds(ctx context.Context) error {
 }
 
 // End lets the names be resolved again, as the table now has them, and the next change begin. uids, which
-// they had or have, are dropped from the cache.
+// they had or have, are dropped from the cache, of whatever kind they are.
 func (w *Withdrawal) End(uids ...encoding.UID) {
 	g := &w.d.generations
 	g.mu.Lock()
-	for _, name := range w.names {
-		delete(g.withdrawn, nameKey{w.kind, name})
+	for kind, some := range w.names {
+		for _, name := range some {
+			delete(g.withdrawn, nameKey{encoding.UIDKind(kind), name})
+		}
 	}
 	g.withdrawals.Add(-1)
-	w.d.beginGenerationLocked(w.kind, w.names, uids)
+	w.beginGenerationLocked(uids)
 	g.mu.Unlock()
 	close(w.done)
 	<-w.d.changing
