@@ -21,8 +21,8 @@ import (
 
 var racesFlag = flag.Int("races", 100, "how many races of puts with changes of names are run")
 
-// A name is deleted or renamed while points are put under it by telnet and by HTTP, on a store that
-// pauses between the steps. Every acknowledged point is found afterwards once: under the name that
+// A name is deleted or renamed, or all names without points are deleted, while points are put by telnet and by HTTP, on
+// a store that pauses between the steps. Every acknowledged point is found afterwards once: under the name that
 // it was put with or, if it was sent before a rename was answered, under the new one.
 //
 // -races 2000 runs more races.
@@ -62,10 +62,11 @@ type race struct {
 	*bench
 	rnd *rand.Rand
 	// names are the metric, tag key and tag value of the points; changed says which of them is
-	// deleted, or renamed to renamed.
-	names   [3]string
-	changed int
-	renamed string // empty: it is deleted
+	// deleted, or renamed to renamed. reclaims says that those without points are deleted.
+	names    [3]string
+	changed  int
+	renamed  string // empty: it is deleted
+	reclaims bool
 
 	mu       sync.Mutex
 	answered bool // the change was answered
@@ -78,8 +79,11 @@ func newRace(b *bench, seed uint64, i int) *race {
 	r := &race{bench: b, rnd: rand.New(rand.NewPCG(seed, uint64(i))), acked: map[int]bool{}}
 	r.names = [3]string{fmt.Sprint("metric", i), fmt.Sprint("key", i), fmt.Sprint("value", i)}
 	r.changed = r.rnd.IntN(3)
-	if r.rnd.IntN(2) == 0 {
+	switch r.rnd.IntN(3) {
+	case 0:
 		r.renamed = "new-" + r.names[r.changed]
+	case 1:
+		r.reclaims = true
 	}
 	return r
 }
@@ -121,6 +125,9 @@ func (r *race) run(counts map[string]int) {
 		})
 	}
 	late := time.Duration(r.rnd.IntN(8)) * time.Millisecond
+	if r.reclaims { // it reads all names and rows before it changes anything
+		late /= 8
+	}
 	work.Go(func() {
 		<-time.After(late)
 		what := r.change()
@@ -139,6 +146,9 @@ func (r *race) run(counts map[string]int) {
 
 // change deletes or renames the name and returns the outcome.
 func (r *race) change() string {
+	if r.reclaims {
+		return r.reclaim()
+	}
 	kind := raceKinds[r.changed]
 	var a answer
 	var err error
@@ -162,6 +172,19 @@ func (r *race) change() string {
 		r.Errorf("%s: %d %s", what, a.Status, a.Body)
 	}
 	return what + " refused"
+}
+
+// reclaim deletes the names without points and returns the outcome.
+func (r *race) reclaim() string {
+	a, err := r.Try(r.Context(), http.MethodPost, "/api/tools/uid",
+		strings.NewReader(`{"command":"reclaim","noTSDs":true,"yesDelete":1000}`))
+	if err != nil || a.Status != 200 || !strings.Contains(a.Body, "#end ") {
+		r.Errorf("reclaim: %v, %d %s", err, a.Status, a.Body)
+	}
+	if strings.Contains(a.Body, fmt.Sprintf("%s %s: deleted", raceKinds[r.changed][1], r.names[r.changed])) {
+		return "reclaim"
+	}
+	return "reclaim of others"
 }
 
 // clear deletes the points put so far: a name that has points cannot be deleted.

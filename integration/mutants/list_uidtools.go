@@ -1,6 +1,6 @@
 package main
 
-// ofUIDTools are faults of uid fsck, uid metasync and uid metapurge.
+// ofUIDTools are faults of uid fsck, uid metasync, uid metapurge and uid reclaim.
 var ofUIDTools = []mutant{
 	{
 		name: "uid-fsck-writes-unasked", file: "gateway/extra/tools/uidcheck/repair.go",
@@ -33,13 +33,13 @@ var ofUIDTools = []mutant{
 			"at.Family, Qualifier: at.Qualifier, Value: s.value}})\n",
 		test: "TestRun_cellChangesLast",
 	}, {
-		name: "uid-fsck-reads-on-when-all-is-found", file: "gateway/extra/tools/uidcheck/usage.go",
-		old: "		if missing == 0 {\n			break\n", new: "		if missing < 0 {\n			break\n",
-		test: "TestRun_usedUIDsEndTheSearch",
+		name: "uid-fsck-reads-on-when-all-is-found", file: "gateway/extra/tools/uiduse/look.go",
+		old: "		if f.missing == 0 {\n			break\n", new: "		if f.missing < 0 {\n			break\n",
+		test: "gateway/extra/tools/uidcheck TestRun_usedUIDsEndTheSearch",
 	}, {
-		name: "uid-fsck-looks-for-metrics-it-has-found", file: "gateway/extra/tools/uidcheck/usage.go",
-		old: " && used[k] == nil; bucket++", new: "; bucket++",
-		test: "TestRun_usedUIDsEndTheSearch",
+		name: "uid-fsck-looks-for-metrics-it-has-found", file: "gateway/extra/tools/uiduse/look.go",
+		old: " && f.found[k].Key == nil; bucket++", new: "; bucket++",
+		test: "gateway/extra/tools/uidcheck TestRun_usedUIDsEndTheSearch",
 	}, {
 		name: "uid-fsck-without-the-parts-of-parts", file: "gateway/metadata/wholetable/share.go",
 		old: "			err = half.Halves(read)\n", new: "			err = nil\n",
@@ -78,5 +78,17 @@ var ofUIDTools = []mutant{
 		name: "uid-metapurge-before-what-is-pending", file: "gateway/extra/tools/uidwork.go",
 		old: "	if x.Flush != nil {\n", new: "	if false {\n",
 		test: "TestUIDWork_pending",
+	}, {
+		name: "uid-reclaim-without-waiting-for-others", file: "gateway/extra/tools/uiddeletion.go",
+		old: "	return pause(ctx, d.KnownWithin)\n", new: "	return nil\n",
+		test: "TestReclaim_waits",
+	}, {
+		name: "uid-reclaim-of-names-being-assigned", file: "gateway/extra/tools/uidreclaim.go",
+		old: " || young || ", new: " || young && false || ",
+		test: "TestReclaim_othersChange",
+	}, {
+		name: "uid-deleted-name-without-its-way-back", file: "gateway/extra/tools/uidmappings.go",
+		old: "				add(0, n.reverse(), n.forward().Row)\n", new: "",
+		test: "TestReclaim_killed",
 	},
 }

@@ -73,9 +73,10 @@ func (w *World) operate() {
 			{"uid", "fsck"},
 			{"uid", "metasync"},
 			{"uid", "grep", "h"},
+			{"uid", "reclaim", "-no-tsds", "-dry-run"}, // a TSD writes
 			{"fsck", "-fix", "-resolve-duplicates", fmt.Sprint(w.began.Unix() - before), "sum", "m0"},
 			{"scan", "-import", fmt.Sprint(w.began.Unix() - before), "sum", "m1"},
-		}[r.IntN(5)]
+		}[r.IntN(6)]
 		ctx, cancel := context.WithTimeout(context.Background(), w.slower(patience))
 		out, err := w.runTool(ctx, command[0], command[1:]...)
 		cancel()

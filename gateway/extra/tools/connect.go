@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"downpour/gateway/metadata/tables"
@@ -155,7 +156,7 @@ func (c *call) rollupTablesRead() []string {
 	switch name := c.command.Name; {
 	case name == "rollup" && c.Rollups != nil:
 		return c.Rollups.SeriesTables()
-	case name == "uid" && len(c.args) > 0 && (c.args[0] == "delete" || c.args[0] == "fsck"):
+	case name == "uid" && len(c.args) > 0 && slices.Contains([]string{"delete", "reclaim", "fsck"}, c.args[0]):
 		return c.Tables.Rollups
 	}
 	return nil

@@ -36,16 +36,19 @@ each tag; arrow and parquet are files for programs, which no terminal gets.
 
 	helpUID = `grep takes a regular expression (RE2) and finds any part of a name. delete
 refuses while points have the UID, for they would stay and nothing could read
-them; it says what it removed. fsck tells where names and UIDs do not agree, and
-repairs that with fix; metasync makes the meta data that series and names lack,
-metapurge deletes all of it; treesync puts all series with a TSMeta into all
-enabled trees, and removes nothing. These may be ended and run again at any time.
+them; it says what it removed. reclaim deletes all names that no row has, once
+-no-tsds says on HBase that no TSD runs; their numbers are not given again. fsck
+tells where names and UIDs do not agree, and repairs that with fix; metasync makes
+the meta data that series and names lack, metapurge deletes all of it; treesync
+puts all series with a TSMeta into all enabled trees, and removes nothing. These
+may be ended and run again at any time.
 treepurge deletes the branches of a tree, and with true its rules and the tree, too.
 
   gateway uid grep metrics '^sys\.'
   gateway uid assign tagv web01 web02
   gateway uid rename metrics sys.cpu.user cpu.user
   gateway uid delete tagv web01
+  gateway uid reclaim -dry-run
   gateway uid fsck && gateway uid metasync -dry-run
   gateway uid treepurge 1 && gateway uid treesync`
 

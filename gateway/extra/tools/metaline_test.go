@@ -205,6 +205,8 @@ func (l *late) Apply(ctx context.Context, table string, mutations []store.Mutati
 
 // If a point is put while its metric is being deleted, the deletion fails and the metric keeps its
 // name.
+//
+//fault:uid-deleted-without-a-last-look d.look(ctx) => error(nil)
 func TestUID_deleteMeetsPut(t *testing.T) {
 	p := embedded(t)
 	p.mustTool("mkmetric", "m")

@@ -6,6 +6,7 @@
 //	export START [END] [AGG] METRIC…  write points as the lines that import reads, or as Parquet
 //	query START [END] AGG … METRIC …  print an answer, of expressions too, in several forms
 //	uid grep|assign|rename|delete …   look at and change names
+//	uid reclaim                       delete the names that no row uses
 //	uid treesync|treepurge …          put series into trees, and delete what trees hold
 //	uid fsck|metasync|metapurge …     check and repair names, make and delete meta data
 //	series top                        count series by metric, and values by tag key
@@ -142,8 +143,8 @@ func Commands() []Command {
 			helpExport, export, exportFlags, nil, false},
 		{"query", "[-format FORMAT] START [END] AGG [rate [counter,max,reset]] [downsample N AGG] METRIC tag=value… " +
 			"| [START [END]] [m=]EXPRESSION…", "print an answer", helpQuery, runQuery, queryFlags, nil, false},
-		{"uid", "[-dry-run] grep [KIND] REGEXP | assign KIND NAME… | rename KIND NAME NEW | delete KIND NAME | fsck " +
-			"[fix] [delete_unknown] | metasync | metapurge | treesync | treepurge ID [true]",
+		{"uid", "[-dry-run] grep [KIND] REGEXP | assign KIND NAME… | rename KIND NAME NEW | delete KIND NAME | " +
+			"reclaim | fsck [fix] [delete_unknown] | metasync | metapurge | treesync | treepurge ID [true]",
 			"look at, change and check names; KIND is metrics, tagk or tagv", helpUID, runUID, uidFlags,
 			changesUID, false},
 		{"series", "[-top N] top", "count series: the metrics with most of them, the tag keys with most values",
@@ -182,6 +183,8 @@ type options struct {
 	dryRun, fewer          bool
 	margin                 time.Duration
 	collisions             string
+	noTSDs                 bool
+	yesDelete              int64
 	fsck                   fsckRequest
 	fixAll                 bool
 	scan                   struct{ lines, delete bool }

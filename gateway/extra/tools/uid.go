@@ -20,6 +20,8 @@ func uidFlags(f *flag.FlagSet, o *options) {
 			"gives it to a new name, fsck.NAME1.NAME2; else they are told and left")
 	f.BoolVar(&o.force, "force", false,
 		"delete: also while points have the UID; they stay, and nothing can read them any more")
+	f.BoolVar(&o.noTSDs, "no-tsds", false, "reclaim: says that no TSD runs; on HBase it is refused without")
+	f.Int64Var(&o.yesDelete, "yes-delete", 0, "reclaim: how many names may go where that is more than half of them")
 }
 
 // makeMetrics is uid assign metrics. Source: the tsdb script, mkmetric.

@@ -17,30 +17,38 @@ import (
 	"downpour/pushdown/process/memory"
 )
 
-// uidWork asks for work on the whole UID and meta tables: uid fsck, uid metasync or
-// uid metapurge.
+// uidWork asks for work on the whole UID and meta tables: uid fsck, uid metasync, uid metapurge or
+// uid reclaim.
 type uidWork struct {
 	Command string `json:"command"`
 	// Fix, DeleteUnknown and Collisions are for fsck, see uidcheck.Config.
 	Fix           bool            `json:"fix,omitempty"`
 	DeleteUnknown bool            `json:"deleteUnknown,omitempty"`
 	Collisions    uidcheck.Policy `json:"collisions,omitempty"`
+	// NoTSDs says for reclaim that no TSD runs, and YesDelete how many names may go where that is more than half.
+	NoTSDs    bool  `json:"noTSDs,omitempty"`
+	YesDelete int64 `json:"yesDelete,omitempty"`
 	// DryRun changes nothing, and reports all as if it were done.
 	DryRun bool `json:"dryRun,omitempty"`
 }
 
+// uidWorks are the commands.
+var uidWorks = []string{"fsck", "metasync", "metapurge", "reclaim"}
+
 // isUIDWork reports whether a command of uid works on whole tables.
 func isUIDWork(command string) bool {
-	return slices.Contains([]string{"fsck", "metasync", "metapurge"}, command)
+	return slices.Contains(uidWorks, command)
 }
 
 // check returns an error for a request that is none.
 func (w uidWork) check() error {
 	switch {
 	case !isUIDWork(w.Command):
-		return fmt.Errorf("command: got %q, want fsck, metasync or metapurge", w.Command)
+		return fmt.Errorf("command: got %q, want fsck, metasync, metapurge or reclaim", w.Command)
 	case w.Command != "fsck" && (w.Fix || w.DeleteUnknown || w.Collisions != uidcheck.Leave):
 		return fmt.Errorf("uid %s repairs nothing: fix, delete_unknown and -collisions are for fsck", w.Command)
+	case w.Command != "reclaim" && (w.NoTSDs || w.YesDelete != 0):
+		return fmt.Errorf("uid %s deletes no names: -no-tsds and -yes-delete are for reclaim", w.Command)
 	case (w.DeleteUnknown || w.Collisions != uidcheck.Leave) && !w.Fix:
 		return errors.New("delete_unknown and -collisions need fix")
 	case !slices.Contains([]uidcheck.Policy{uidcheck.Leave, uidcheck.Owner, uidcheck.Merge}, w.Collisions):
@@ -66,8 +74,11 @@ type uidWorker struct {
 
 // run does what a request asks for. It returns nil with an error, whatever was done before.
 func (x *uidWorker) run(ctx context.Context, w uidWork) (*uidDone, error) {
-	if w.Command == "fsck" {
+	switch w.Command {
+	case "fsck":
 		return x.fsck(ctx, w)
+	case "reclaim":
+		return x.reclaim(ctx, w)
 	}
 
 	// Pending meta data of puts would seem to be missing to metasync, and would come back
@@ -209,7 +220,8 @@ func (x *uidWorker) metapurge(ctx context.Context) (*uidDone, error) {
 
 // uidWork asks for what the arguments of uid say.
 func (c *call) uidWork(ctx context.Context) error {
-	w := uidWork{Command: c.args[0], Collisions: uidcheck.Policy(c.collisions), DryRun: c.dryRun}
+	w := uidWork{Command: c.args[0], Collisions: uidcheck.Policy(c.collisions), NoTSDs: c.noTSDs,
+		YesDelete: c.yesDelete, DryRun: c.dryRun}
 	for _, word := range c.args[1:] {
 		switch {
 		case word == "fix":

@@ -5,7 +5,7 @@
 // and looks up the other side of a thousand mappings at a time (pass.go). What agrees is
 // forgotten at once, so the memory goes with the damage and not with the table. If that is
 // more than Config.Bytes, the table is read several times, each time for a part of the UIDs.
-// Whether rows of points have a UID that is no name's, their keys say (usage.go).
+// Whether rows of points have a UID that is no name's, package uiduse says.
 //
 // The table may be in use. A name that is being assigned, renamed or deleted has mappings
 // that do not agree for a while. So what does not agree is read again, before a repair
@@ -30,8 +30,8 @@ type Config struct {
 	Store  store.Cells
 	Table  string // the UID table
 	Schema encoding.Schema
-	// Points are the tables whose row keys have UIDs: the data table and those of rollups.
-	// One that does not exist has no rows.
+	// Points are the tables whose row keys have UIDs: the data table, and those of rollups, which need not
+	// exist.
 	Points []string
 	// Fix repairs what is found. Without it nothing is written.
 	Fix bool

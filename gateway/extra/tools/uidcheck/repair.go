@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
 
 	"downpour/encoding"
+	"downpour/gateway/extra/tools/uiduse"
 	"downpour/pushdown/store"
 )
 
@@ -30,7 +32,7 @@ func (c *check) finish(ctx context.Context, p *pass) error {
 
 	// Only a repair has to know whether rows have a stray UID: finding out may read all
 	// keys.
-	var used rowsOf
+	var used map[uiduse.Key]uiduse.Row
 	if c.Fix {
 		if err := c.awaitOthers(ctx); err != nil {
 			return err
@@ -57,6 +59,29 @@ func (c *check) finish(ctx context.Context, p *pass) error {
 		}
 	}
 	return nil
+}
+
+// leftovers returns the strays that may be deleted if no row has them.
+func leftovers(strays map[key]*stray) map[uiduse.Key]bool {
+	wanted := map[uiduse.Key]bool{}
+	for _, s := range strays {
+		if s.own == nil && usable(s.name) && len(s.uids) == 1 {
+			continue // its name gets it back
+		}
+		for _, u := range s.uids {
+			wanted[uiduse.Key{Kind: s.kind, UID: u}] = true
+		}
+	}
+	return wanted
+}
+
+// findUsed returns a row of points for each UID that rows have.
+func (c *check) findUsed(ctx context.Context, wanted map[uiduse.Key]bool) (map[uiduse.Key]uiduse.Row, error) {
+	if len(wanted) > 0 {
+		c.Progress(fmt.Sprintf("before repairs: whether rows have %d UIDs that are no name's", len(wanted)))
+	}
+	look := uiduse.Tables{Store: c.Store, Schema: c.Schema, Names: c.Points, Progress: c.Progress}
+	return look.Find(ctx, wanted)
 }
 
 // sorted returns keys in the order of kinds and bytes, so that every run reports the same.
@@ -173,7 +198,7 @@ func (c *check) lookAtClaim(ctx context.Context, was *claim) ([]Finding, error) 
 }
 
 // lookAtStray is lookAtClaim for a stray.
-func (c *check) lookAtStray(ctx context.Context, was *stray, used rowsOf) ([]Finding, error) {
+func (c *check) lookAtStray(ctx context.Context, was *stray, used map[uiduse.Key]uiduse.Row) ([]Finding, error) {
 	now := stray{kind: was.kind, name: was.name}
 	q := was.kind.String()
 	// What cannot be a name has no row that could be read.
@@ -207,7 +232,7 @@ func (c *check) lookAtStray(ctx context.Context, was *stray, used rowsOf) ([]Fin
 
 	rows := map[string][]byte{}
 	for _, u := range now.uids {
-		rows[u] = used[key{was.kind, u}]
+		rows[u] = used[uiduse.Key{Kind: was.kind, UID: u}].Key
 	}
 	return judgeStray(now, rows, c.Schema.UIDWidth(was.kind)), nil
 }
