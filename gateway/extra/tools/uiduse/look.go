@@ -55,7 +55,7 @@ type Tables struct {
 }
 
 // progressEvery is the number of rows after which progress is reported.
-const progressEvery = 1 << 14
+const progressEvery = 1000
 
 // fewMetrics is how many metrics are looked up at their places in a table. For more all keys are read.
 const fewMetrics = 100
