@@ -118,11 +118,11 @@ func (h *hourScan) scan(ctx context.Context) error {
 	table := h.part.Plan.Table
 	h.memory = memory.NewLease(ctx)
 	path := ChooseAccess(h.part, h.opts.Prefixes)
-	if path.Nothing {
+	scan, ok := scanOf(h.part, path)
+	if !ok {
 		return io.EOF
 	}
 	h.stats.Ranges = int64(len(path.Filter.Ranges))
-	scan := scanOf(h.part, path)
 	scan.BlockBytes = h.opts.BlockBytes
 	scanner, splitBytes, err := openScan(ctx, h.from, h.part, path, h.opts.Prefixes, scan, &h.stats)
 	if err != nil {

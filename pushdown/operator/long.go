@@ -79,11 +79,11 @@ type longPartScanner struct {
 	partStats *Stats     // of the part's operator
 
 	// The rows that are still to be read begin at the key restStart, in or after the row hour
-	// restFrom, and end before the base time rowsEnd: partEnd, or the end of the part's last rows.
+	// restFrom, and end before the base time rowsEnd: that of the part, or of its last rows.
 	// nextProbe is a probe of the first of them, nil if there was none. Base times are in s.
-	restStart                  []byte
-	restFrom, rowsEnd, partEnd int64
-	nextProbe                  *probe
+	restStart         []byte
+	restFrom, rowsEnd int64
+	nextProbe         *probe
 	// The section: whether it is read by seeking, its hours, and the base time of its end.
 	seeks        bool
 	sectionHours int64
@@ -107,7 +107,7 @@ func newLongScanner(ctx context.Context, from store.Reader, part *scanplan.Part,
 	prefixes *access.PrefixCache, scan store.Scan, of *Stats) *longPartScanner {
 	first, to := (&accessBuilder{plan: &part.Plan, part: part}).hours()
 	return &longPartScanner{ctx: ctx, from: from, part: part, path: path, prefixes: prefixes, scan: scan, partStats: of,
-		restStart: scan.Start, restFrom: first, sectionEnd: first, rowsEnd: to, partEnd: to}
+		restStart: scan.Start, restFrom: first, sectionEnd: first, rowsEnd: to}
 }
 
 // Next returns the next rows, io.EOF after the last. They are valid until the next call.
@@ -143,13 +143,13 @@ func (s *longPartScanner) openSubPart() error {
 			plan := &s.subPart.Plan
 			path = (&accessBuilder{plan: plan, part: &s.subPart, tags: plan.Tags}).choose(s.prefixes)
 		}
-		if path.Nothing {
+		keys, ok := scanOf(&s.subPart, path)
+		if !ok {
 			continue
 		}
 
-		scan := scanOf(&s.subPart, path)
-		scan.BlockBytes, scan.Columns, scan.MostInColumns, scan.KeysOnly = s.scan.BlockBytes, s.scan.Columns,
-			s.scan.MostInColumns, s.scan.KeysOnly
+		scan := s.scan
+		scan.Start, scan.Stop, scan.Filter = keys.Start, keys.Stop, keys.Filter
 		rows, err := s.from.Scan(s.ctx, scan)
 		if err != nil {
 			return err
@@ -170,8 +170,8 @@ func (s *longPartScanner) cutSubPart() {
 	if bytes.Compare(s.restStart, s.subPart.Range.Start) > 0 {
 		s.subPart.Range.Start = s.restStart
 	}
-	if end < s.partEnd {
-		s.subPart.Range.Stop = s.part.Plan.HourKey(s.part.Range, end)
+	if stop := s.part.Plan.HourKey(s.part.Range, end); bytes.Compare(stop, s.subPart.Range.Stop) < 0 {
+		s.subPart.Range.Stop = stop
 	}
 	s.restStart, s.restFrom = s.subPart.Range.Stop, end
 }

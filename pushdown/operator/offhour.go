@@ -63,8 +63,7 @@ func IsOffHour(p *scanplan.Plan, row []byte) bool {
 
 // offHourKeys returns the keys that the part's off-hour rows can have: for each hour from from to to, in
 // seconds, those between the keys of this hour's rows and the keys of the next.
-func (b *accessBuilder) offHourKeys(from, to int64) rangeList {
-	r := make(rangeList, 0, (to-from)/encoding.RowSeconds)
+func (b *accessBuilder) offHourKeys(from, to int64) (r rangeList) {
 	for hour := from; hour < to; hour += encoding.RowSeconds {
 		r.add(b.part.Range, b.keyHead(hour+1), b.keyHead(hour+encoding.RowSeconds))
 	}

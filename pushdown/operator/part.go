@@ -144,13 +144,13 @@ func (o *partOperator) open(ctx context.Context) error {
 		o.stats.Probes = learnPrefixes(inner, o.from, o.part, o.opts.Prefixes)
 	}
 	path := ChooseAccess(o.part, o.opts.Prefixes)
-	if path.Nothing {
+	scan, ok := scanOf(o.part, path)
+	if !ok {
 		o.done = true
 		return nil
 	}
 
 	o.stats.Ranges = int64(len(path.Filter.Ranges))
-	scan := scanOf(o.part, path)
 	scan.BlockBytes = o.opts.BlockBytes
 	// Rows of rollup tables have a column for each aggregator, and the plan needs one or two of
 	// them. If few others were written, HBase needs no filter because of the hint.

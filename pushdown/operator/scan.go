@@ -11,11 +11,12 @@ import (
 	"downpour/pushdown/store"
 )
 
-// scanOf returns the scan of a part by an access path. It begins before the part where that
-// begins the plan: the off-hour rows there hold points of the part's first hour.
-func scanOf(part *scanplan.Part, a Access) store.Scan {
+// scanOf returns the scan of a part by an access path; ok is false if no row can be wanted. The scan
+// begins before the part where that begins the plan: the off-hour rows there hold points of the part's
+// first hour, or of its hours in other parts, which do not read them.
+func scanOf(part *scanplan.Part, a Access) (scan store.Scan, ok bool) {
 	reads := part.Plan.Reads(part.Range)
-	scan := store.Scan{
+	scan = store.Scan{
 		Table:  part.Plan.Table,
 		Family: encoding.FamilyData,
 		Start:  reads.Start,
@@ -23,11 +24,12 @@ func scanOf(part *scanplan.Part, a Access) store.Scan {
 		Filter: a.Filter,
 		Sealed: true,
 	}
-	if len(a.Filter.Ranges) > 0 && !bytes.Equal(reads.Start, part.Range.Start) {
+	begins := !bytes.Equal(reads.Start, part.Range.Start)
+	if begins && (a.Nothing || len(a.Filter.Ranges) > 0) {
 		first := store.KeyRange{Start: reads.Start, Stop: part.Range.Start}
 		scan.Filter.Ranges = slices.Concat([]store.KeyRange{first}, a.Filter.Ranges)
 	}
-	return scan
+	return scan, begins || !a.Nothing //fault:off-hour-row-passed-over TestOffHour
 }
 
 // openScan opens the scan of a part by an access path. With SplitOffHour all rows that it returns are of

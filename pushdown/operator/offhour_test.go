@@ -1,0 +1,122 @@
+package operator_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"downpour/encoding"
+	"downpour/encoding/scanplan"
+	"downpour/pushdown/operator"
+	"downpour/pushdown/operator/operatortest"
+	"downpour/pushdown/store"
+)
+
+// drawOffHour draws points in a table with off-hour rows, and the same points in a table whose rows are
+// all of full hours.
+func drawOffHour(t *rapid.T, s encoding.Schema) (crooked, straight *operatortest.Store) {
+	crooked = &operatortest.Store{BlockRows: rapid.IntRange(0, 3).Draw(t, "block")}
+	straight = &operatortest.Store{}
+	put := func(m *operatortest.Store, rowBase, at int64, tags []byte, note bool) {
+		q, value := operatortest.Encode(at*1000, encoding.IntValue(at%100))
+		q.OffsetMS = int32(at-rowBase) * 1000
+		column := encoding.AppendQualifier(nil, q)
+		if note {
+			column = []byte{encoding.PrefixAnnotation, byte((at - rowBase) >> 8), byte(at - rowBase)}
+			value = []byte(`{"description":"` + string(rune('a'+at%26)) + `"}`)
+		}
+		m.Cell(s.AppendRowKey(nil, metric, uint32(rowBase), tags), column, value, 1)
+	}
+	times := map[string]map[int64]bool{} // of each series
+	for range rapid.IntRange(1, 5).Draw(t, "series") {
+		tags := s.AppendTags(nil, drawSeries(t))
+		if times[string(tags)] == nil {
+			times[string(tags)] = map[int64]bool{}
+		}
+		seen := times[string(tags)]
+		for range rapid.IntRange(0, 6).Draw(t, "rows") {
+			hour := int64(base + 3600*rapid.IntRange(-2, 4).Draw(t, "hour"))
+			rowBase := hour + rapid.SampledFrom([]int64{0, 0, 1, 1800, 3599}).Draw(t, "late")
+			note := rapid.IntRange(0, 4).Draw(t, "annotation") == 0
+			for range rapid.IntRange(1, 3).Draw(t, "cells") {
+				at := rowBase + rapid.SampledFrom([]int64{0, 1, 1799, 1800, 3598, 3599}).Draw(t, "offset")
+				if seen[at] {
+					continue
+				}
+				seen[at] = true
+				put(crooked, rowBase, at, tags, note)
+				put(straight, encoding.Hour(at), at, tags, note)
+			}
+		}
+	}
+	return crooked, straight
+}
+
+// A part that splits its off-hour rows answers as if their points were in rows of full hours, wherever
+// the part begins and ends. Without the split it fails if it has such a row, or one of its hours has
+// points in a row before it that no other part reads, and only then.
+//
+//fault:off-hour-row-passed-over begins || =>
+func TestOffHour(t *testing.T) {
+	refused, moved := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		s := encoding.DefaultSchema()
+		if rapid.Bool().Draw(t, "salted") {
+			s.SaltWidth, s.SaltBuckets = 1, 2
+		}
+		crooked, straight := drawOffHour(t, s)
+		// A row of another metric is neither of the part nor refused.
+		crooked.Cell(s.AppendRowKey(nil, operatortest.UID(2), base+1, nil), []byte{0, 0}, []byte{1}, 1)
+		plan := drawPlan(t, s)
+		if rapid.IntRange(0, 3).Draw(t, "by TSUID") == 0 && len(crooked.Rows) > 1 {
+			tags := crooked.Rows[0].Key[s.BaseTimeAt()+encoding.BaseTimeWidth:]
+			plan.TSUIDs, plan.Tags, plan.Exact = []encoding.UID{slices.Concat(metric, tags)}, nil, false
+		}
+		if rapid.Bool().Draw(t, "downsampled") {
+			plan.Downsample = &scanplan.Downsample{Interval: 600_000, Function: "sum", Fill: scanplan.FillNone}
+		}
+		for _, part := range cutParts(t, plan) {
+			want, before, err := read(t, straight, part, operator.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			from := store.Reader(crooked)
+			if rapid.Bool().Draw(t, "store without filters") {
+				from = reading{crooked}
+			}
+
+			split := *part
+			split.Plan.SplitOffHour = true
+			got, after, err := read(t, from, &split, operator.Options{})
+			if diff := cmp.Diff(want, got); diff != "" || err != nil || after.Points != before.Points {
+				t.Fatalf("part %s to %s of %s: %v, %d points, want %d%s", part.Range.Start, part.Range.Stop, &part.Plan,
+					err, after.Points, before.Points, diff)
+			}
+			if from != (reading{crooked}) && after.Rejected > before.Rejected {
+				t.Fatalf("%d rows were split that are not in the part", after.Rejected-before.Rejected)
+			}
+
+			has := slices.ContainsFunc(crooked.Rows, func(r store.Row) bool {
+				reads := plan.Reads(part.Range)
+				return operator.IsOffHour(&plan, r.Key) && operator.Admits(&plan, s.AppendSpan(nil, r.Key)) &&
+					store.KeyRange{Start: reads.Start, Stop: reads.Stop}.Contains(r.Key)
+			})
+			_, _, err = read(t, from, part, operator.Options{})
+			var offHour *operator.OffHourError
+			if errors.As(err, &offHour) != has || !has && err != nil {
+				t.Fatalf("part %s to %s of %s has an off-hour row: %t; got %v", part.Range.Start, part.Range.Stop,
+					&part.Plan, has, err)
+			}
+			if has {
+				refused++
+				moved += int(min(after.Points, 1))
+			}
+		}
+	})
+	if refused == 0 || moved == 0 {
+		t.Errorf("%d parts were refused, %d of them have points, want some of both", refused, moved)
+	}
+}
