@@ -138,7 +138,7 @@ func TestFusedIsUnfused(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			unfused, err := collect(operatortest.Checked(op, t.Errorf))
+			unfused, err := collect(operatortest.Checked(op, t.Errorf), func(_, _ int) {})
 			if err != nil {
 				t.Fatal(err)
 			}

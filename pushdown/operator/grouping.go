@@ -18,7 +18,7 @@ import (
 type grouping struct {
 	plan         *scanplan.Plan
 	fn           *aggregate.Function
-	n, a, b      bool // accumulators that fn uses
+	countsN      bool // fn uses the accumulator N
 	hours        scanplan.Hours
 	grid         []int64 // bucket starts of the part, ms; nil until there is a point
 	held         int64   // bytes of the grid and of partial aggregates
@@ -64,8 +64,7 @@ func newGrouping(part *scanplan.Part) (*grouping, error) {
 		starts: hours.From == p.From,
 		ends:   hours.To == p.To,
 	}
-	g.n, g.a, g.b = fn.Columns() // which accumulators the rows have
-
+	g.countsN, _, _ = fn.Columns()
 	g.missing, g.fill = p.Downsample.Fill.Value()
 	return g, nil
 }
@@ -248,15 +247,10 @@ func (g *grouping) finishRow(gr *group) *batch.Partial {
 	if slices.Contains(p.Real, false) {
 		row.Real = p.Real
 	}
-	if g.n && !slices.Equal(p.N, p.Live) {
+	if g.countsN && !slices.Equal(p.N, p.Live) {
 		row.N = p.N
 	}
-	if g.a {
-		row.A = p.A
-	}
-	if g.b {
-		row.B = p.B
-	}
+	row.A, row.B = p.A, p.B // nil if the function does not use them
 	row.Low, row.High = p.Shipped()
 	return row
 }

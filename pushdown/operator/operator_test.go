@@ -54,14 +54,19 @@ func read(t failer, from store.Reader, part *scanplan.Part,
 		t.Fatalf("New: %v", err)
 	}
 	op = operatortest.Checked(op, t.Errorf)
-	spans, err := collect(op)
+	spans, err := collect(op, func(rows, bytes int) {
+		if most := opts.FlushBytes; rows > 1 && most > 0 && bytes > most {
+			t.Errorf("a record of %d rows has %d bytes, want at most %d", rows, bytes, most)
+		}
+	})
 	if n := mem.CurrentAlloc(); n != 0 {
 		t.Errorf("%d bytes leaked", n)
 	}
 	return spans, op.Stats(), err
 }
 
-func collect(op operator.Operator) (map[string]flat, error) {
+// collect returns the spans of an operator. It calls each with the rows and the bytes of each record.
+func collect(op operator.Operator, each func(rows, bytes int)) (map[string]flat, error) {
 	spans := map[string]flat{}
 	err := operatortest.Drain(context.Background(), op, func(r batch.Record) error {
 		reader, err := batch.NewSeriesReader(r)
@@ -69,10 +74,12 @@ func collect(op operator.Operator) (map[string]flat, error) {
 			return err
 		}
 		var s batch.Series
+		size := 0
 		for i := range reader.Len() {
 			if err := reader.At(i, &s); err != nil {
 				return err
 			}
+			size += len(s.Span) + 16*len(s.Time) + 17*s.Raw.Len() + len(slices.Concat(s.Notes...))
 			f := spans[string(s.Span)]
 			f.Time, f.Value = append(f.Time, s.Time...), append(f.Value, s.Value...)
 			f.Raw.AppendPoints(s.Raw)
@@ -81,6 +88,7 @@ func collect(op operator.Operator) (map[string]flat, error) {
 			}
 			spans[string(s.Span)] = f
 		}
+		each(reader.Len(), size)
 		return nil
 	})
 	return spans, err

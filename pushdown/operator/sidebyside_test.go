@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/apache/arrow/go/v15/arrow/memory"
@@ -44,11 +45,7 @@ func readGroups(t failer, from *operatortest.Store, part *scanplan.Part,
 			if err := reader.At(i, &p); err != nil {
 				return err
 			}
-			// %b has all bits of a double, and distinguishes NaN and -0 from others.
-			rows = append(rows,
-				fmt.Sprintf("%x %v %v %v %b %b %v %v %x %v %v %b %v %s", p.Group, p.Real, p.Live, p.N, p.A, p.B, p.Low,
-					p.High, p.Spans, p.Flags,
-					p.EdgeTime, p.EdgeValue, p.NoteSpan, p.Notes))
+			rows = append(rows, describeGroup(&p))
 		}
 		return nil
 	})
@@ -274,5 +271,39 @@ func TestSideBySide_groups(t *testing.T) {
 	if _, _, err := readGroups(t, m, part, operator.Options{SideBySide: true}); !errors.As(err, &limit) ||
 		limit.What != operator.States {
 		t.Errorf("100 groups of 10,800 buckets: got %v, want a LimitError of states", err)
+	}
+}
+
+// blockLog is a store that records how many bytes its scans return at once.
+type blockLog struct {
+	*operatortest.Store
+	mu     sync.Mutex
+	blocks []int
+}
+
+func (*blockLog) Features() store.Features { return store.Features{} }
+
+func (l *blockLog) Scan(ctx context.Context, s store.Scan) (store.Scanner, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.blocks = append(l.blocks, s.BlockBytes)
+	return l.Store.Scan(ctx, s)
+}
+
+// All hours together hold as much as one scan would, unless a size is given.
+func TestSideBySide_blocks(t *testing.T) {
+	m, part := sparsePart(4)
+	for given, want := range map[int]int{0: 512 << 10 / 3, 1000: 1000} {
+		from := &blockLog{Store: m}
+		op, err := operator.New(from, part, operator.Options{SideBySide: true, BlockBytes: given})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := operatortest.Drain(t.Context(), op, func(batch.Record) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(from.blocks, []int{want, want, want}) {
+			t.Errorf("with %d: the scans of three hours return %v bytes at once, want %d", given, from.blocks, want)
+		}
 	}
 }

@@ -253,6 +253,17 @@ func TestSeek_oneOfMany(t *testing.T) {
 	explained(true, "84 ranges that can hold the wanted tags, known prefixes: 7; no row lay elsewhere")
 }
 
+// Of few rows that are named by key, dividing the work saves no time.
+func TestChooseAccess_few(t *testing.T) {
+	for hours, want := range map[int64]bool{1: true, 512: true, 513: false} {
+		plan := operatortest.Plan(encoding.DefaultSchema(), metric, base, base+hours*3600)
+		plan.TSUIDs = []encoding.UID{encoding.UID(spanOf(operatortest.Tag(1, 1)))}
+		if a := operator.ChooseAccess(whole(plan), nil); a.Few != want {
+			t.Errorf("%d rows are few: %t, want %t: %s", hours, a.Few, want, a.Reason)
+		}
+	}
+}
+
 // All prefixes are learned, also those that begin with other prefixes and those that are whole
 // keys. They are learned from an hour that has rows, even if that is not the part's middle one.
 func TestSeek_learnsAllPrefixes(t *testing.T) {

@@ -1,6 +1,7 @@
 package access
 
 import (
+	"math"
 	"strings"
 	"sync"
 	"time"
@@ -63,7 +64,7 @@ func Wanted(p *scanplan.Plan) (tags []scanplan.TagPredicate) {
 type PrefixCache struct {
 	mu      sync.Mutex
 	entries map[string]*entry
-	bytes   int    // of the entries
+	bytes   int    // of the entries that have prefixes
 	clock   uint64 // counts uses; orders entries by their last use
 }
 
@@ -75,7 +76,7 @@ type entry struct {
 	scans    int      // such scans since prefixes were last learned
 	pause    int      // such scans to wait for before learning again
 	learning bool     // between BeginLearning and EndLearning
-	bytes    int
+	bytes    int      // 0 before prefixes were learned
 }
 
 // size is about the memory that an entry takes, in bytes.
@@ -212,7 +213,11 @@ func (c *PrefixCache) EndLearning(key string, prefixes []*Prefixes, err error) {
 	if prefixes != nil {
 		e.known.Prefixes = prefixes
 	}
-	c.updateSize(key, e)
+	size := e.size(key)
+	c.bytes += size - e.bytes
+	e.bytes = size
+	for c.bytes > maxBytes && c.evict() {
+	}
 }
 
 // entry returns the entry of a key, which it makes if there is none. The least recently used entry
@@ -225,21 +230,9 @@ func (c *PrefixCache) entry(key string) *entry {
 		}
 		e = &entry{}
 		c.entries[key] = e
-		c.updateSize(key, e)
 	}
 	c.use(e)
 	return e
-}
-
-// updateSize counts the bytes of an entry that has changed, and evicts others until
-// all fit.
-func (c *PrefixCache) updateSize(key string, e *entry) {
-	c.use(e) // so that it is the last to be evicted
-	size := e.size(key)
-	c.bytes += size - e.bytes
-	e.bytes = size
-	for c.bytes > maxBytes && c.evict() {
-	}
 }
 
 // use makes e the entry that was used last.
@@ -251,7 +244,7 @@ func (c *PrefixCache) use(e *entry) {
 // evict removes the least recently used entry whose prefixes are not being learned. It returns
 // false if there is none.
 func (c *PrefixCache) evict() bool {
-	oldest, at := "", c.clock+1
+	oldest, at := "", uint64(math.MaxUint64)
 	for key, e := range c.entries {
 		if e.used < at && !e.learning {
 			oldest, at = key, e.used

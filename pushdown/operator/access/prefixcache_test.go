@@ -27,12 +27,13 @@ func prefixes(n int) *access.Prefixes {
 // scans make a caller learn again, each time after more of them.
 func TestPrefixCache(t *testing.T) {
 	m := access.NewPrefixCache()
-	walk := access.ScanCost{To: 6 * 3600, Ranges: 12, Scanned: 6000, Wanted: 6, Took: time.Second}
+	walk := access.ScanCost{From: 3600, To: 7 * 3600, Ranges: 12, Scanned: 6000, Wanted: 6, Took: time.Second}
 	begin := func(want bool) {
 		t.Helper()
 		task, ok := m.BeginLearning("a")
 		if ok != want || ok && task != (access.Learning{
-			To:     6 * 3600,
+			From:   3600,
+			To:     7 * 3600,
 			Limit:  999 / access.RowsPerPrefix,
 			Within: 2 * time.Second,
 		}) {
@@ -159,24 +160,27 @@ func TestPrefixCache_nilAndMany(t *testing.T) {
 // Parts of plans that want values of other tags or another metric, or that read another salt
 // bucket, have keys of their own. A tag that may have any value does not count.
 func TestCacheKey(t *testing.T) {
+	in := func(k byte) scanplan.TagPredicate {
+		return scanplan.TagPredicate{TagK: encoding.UID{0, 0, k}, Op: scanplan.In}
+	}
+	table := "tsdb"
 	part := func(salt, metric byte, tags ...scanplan.TagPredicate) string {
 		s := encoding.DefaultSchema()
 		s.SaltWidth = 1
 		return access.CacheKey(&scanplan.Part{
-			Plan:  scanplan.Plan{Schema: s, Table: "tsdb", Metric: encoding.UID{0, 0, metric}, Tags: tags},
+			Plan:  scanplan.Plan{Schema: s, Table: table, Metric: encoding.UID{0, 0, metric}, Tags: tags},
 			Range: scanplan.KeyRange{Start: []byte{salt, 0, 0, metric, 1, 2, 3, 4}},
 		})
-	}
-	in := func(k byte) scanplan.TagPredicate {
-		return scanplan.TagPredicate{TagK: encoding.UID{0, 0, k}, Op: scanplan.In}
 	}
 	present := scanplan.TagPredicate{TagK: encoding.UID{0, 0, 7}}
 	if part(0, 1, in(1)) != part(0, 1, in(1), present) {
 		t.Error("a tag that may have any value changes the key")
 	}
 	names := []string{part(0, 1, in(1)), part(1, 1, in(1)), part(0, 2, in(1)), part(0, 1, in(2)),
-		part(0, 1, in(1), in(2))}
-	if slices.Sort(names); len(slices.Compact(names)) != 5 {
+		part(0, 1, in(1), in(2)), part(1, 0, in(3))}
+	table += "\x01\x00\x00" // followed by 00 and 00 00 03, where the last of the others has 01 00 00, 00 and 00 00 03
+	names = append(names, part(0, 3))
+	if slices.Sort(names); len(slices.Compact(names)) != 7 {
 		t.Errorf("two parts have one key: %q", names)
 	}
 }
@@ -205,6 +209,13 @@ func TestPrefixCache_bytes(t *testing.T) {
 	}
 	if m.Lookup("0").Prefixes != nil {
 		t.Error("nothing is ever evicted")
+	}
+	// What is learned again replaces what was known, and takes no more.
+	for range 300 {
+		m.EndLearning("599", []*access.Prefixes{long(), long()}, nil)
+	}
+	if m.Lookup("598").Prefixes == nil {
+		t.Error("a key is evicted because another one was learned again")
 	}
 	runtime.KeepAlive(m)
 }

@@ -11,6 +11,7 @@ import (
 
 	"downpour/encoding"
 	"downpour/encoding/scanplan"
+	"downpour/pushdown/operator/aggregate/guardtest"
 )
 
 // bits is a point as text that shows its type and every bit.
@@ -179,14 +180,6 @@ func TestManyBlocks(t *testing.T) {
 	}
 }
 
-// counted is a Guard that adds up what is reserved.
-type counted struct {
-	Unguarded
-	bytes int64
-}
-
-func (c *counted) Reserve(n int64) error { c.bytes += n; return nil }
-
 // A group that has had such members before reserves memory for the result alone, which takes no
 // more: the union of times has the memory of the unions before.
 func TestGroup_memory(t *testing.T) {
@@ -198,24 +191,52 @@ func TestGroup_memory(t *testing.T) {
 		}
 	}
 	f, _ := Lookup("sum")
-	guard := &counted{}
+	guard := &guardtest.Guard{}
 	g := Group{Guard: guard}
 	var out encoding.Points
 	for range 5 {
-		out, guard.bytes = encoding.Points{}, 0
+		out, guard.Reserved = encoding.Points{}, 0
 		if err := g.Aggregate(f, Query{To: 7200, End: math.MaxInt64}, members, &out); err != nil {
 			t.Fatal(err)
 		}
 	}
 	n := out.Len()
-	if guard.bytes != int64(n)*pointBytes {
-		t.Errorf("reserved %d bytes for %d points, want %d each", guard.bytes, n, pointBytes)
+	if guard.Reserved != int64(n)*pointBytes {
+		t.Errorf("reserved %d bytes for %d points, want %d each", guard.Reserved, n, pointBytes)
 	}
 	got := []int{cap(out.Time), cap(out.Bits), cap(out.Float)}
 	want := []int{cap(slices.Grow([]int64(nil), n)), cap(slices.Grow([]uint64(nil), n)),
 		cap(slices.Grow([]bool(nil), n))}
 	if !slices.Equal(got, want) {
 		t.Errorf("columns of %d points have room for %v, want %v", n, got, want)
+	}
+}
+
+// Whichever call of the guard fails, Aggregate ends with its error: for members of one type, of both,
+// at equal and at other times. Not many members come between two checks.
+func TestGroup_guard(t *testing.T) {
+	const members = 3*checkMembers + 1
+	same, both := make([]Series, members), make([]Series, members)
+	for i := range members {
+		same[i] = Series{Time: []int64{0, 1000}, Value: []float64{1, 2}}
+		both[i] = Series{Time: []int64{int64(i), 500}, Bits: []uint64{1, 2}, Float: []bool{i%2 == 0, false}}
+	}
+	doubles := slices.Clone(both)
+	for i := range doubles {
+		doubles[i].Float = []bool{true, true}
+	}
+	f, _ := Lookup("sum")
+	aggregate := func(in []Series) *guardtest.Guard {
+		return guardtest.EachCall(t, func(guard *guardtest.Guard) error {
+			g := Group{Guard: guard}
+			var out encoding.Points
+			return g.Aggregate(f, Query{To: 7200, End: math.MaxInt64}, in, &out)
+		})
+	}
+	aggregate(both)
+	aggregate(doubles)
+	if n := aggregate(same).Checks; n < members/checkMembers || n > members/4 {
+		t.Errorf("%d checks for %d members, want one for %d", n, members, checkMembers)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"downpour/encoding/scanplan"
 	"downpour/encoding/seedtest"
 	"downpour/pushdown/operator/aggregate"
+	"downpour/pushdown/operator/aggregate/guardtest"
 )
 
 // names are all functions that a bucket may have.
@@ -279,14 +280,6 @@ func TestCalendarBuckets(t *testing.T) {
 	f("UTC", 7, "m", "2013-03-31 01:00", "2013-03-31 01:15", "2013-03-31 00:56", "2013-03-31 01:10")
 }
 
-// reserved is a Guard that adds up what is reserved.
-type reserved struct {
-	aggregate.Unguarded
-	bytes int64
-}
-
-func (r *reserved) Reserve(n int64) error { r.bytes += n; return nil }
-
 // In UTC, calendar buckets of a length that divides the day are those of the fixed interval: where
 // the reading of a series begins, and the grid, whose memory is reserved.
 func TestCalendar_equalsFixed(t *testing.T) {
@@ -309,11 +302,11 @@ func TestCalendar_equalsFixed(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			guard := &reserved{}
+			guard := &guardtest.Guard{}
 			b.Guarded(guard)
 			firsts[i] = b.first
-			if grids[i], err = b.Grid(); err != nil || guard.bytes < gridBytes*int64(len(grids[i])) {
-				t.Errorf("reserved %d bytes for %d buckets, error %v", guard.bytes, len(grids[i]), err)
+			if grids[i], err = b.Grid(); err != nil || guard.Reserved < gridBytes*int64(len(grids[i])) {
+				t.Errorf("reserved %d bytes for %d buckets, error %v", guard.Reserved, len(grids[i]), err)
 			}
 		}
 		if diff := cmp.Diff(grids[0], grids[1]); diff != "" || firsts[0] != firsts[1] {
@@ -321,6 +314,31 @@ func TestCalendar_equalsFixed(t *testing.T) {
 				firsts[0], firsts[1], diff)
 		}
 	})
+}
+
+// Whichever call of the guard fails, Grid and Fill end with its error. Not many buckets come between
+// two checks.
+func TestFill_guard(t *testing.T) {
+	const buckets = 3 * checkBuckets
+	for _, d := range []scanplan.Downsample{{Interval: 1000}, {Calendar: true, Unit: "s", Count: 1, Interval: 1000}} {
+		d.Function, d.Fill = "sum", scanplan.FillZero
+		guard := guardtest.EachCall(t, func(guard *guardtest.Guard) error {
+			b, err := New(&d, 0, buckets, 0, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.Guarded(guard)
+			if _, err := b.Grid(); err != nil {
+				return err
+			}
+			_, err = b.Fill(nil, nil, nil)
+			return err
+		})
+		if guard.Checks < 2*3 || guard.Checks > 2*5 {
+			t.Errorf("calendar %t: %d checks for two times %d buckets, want one for %d", d.Calendar, guard.Checks,
+				buckets, checkBuckets)
+		}
+	}
 }
 
 // Where midnight comes twice, as in the Azores on 2025-10-26, a week begins at the

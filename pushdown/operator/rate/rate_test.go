@@ -44,6 +44,8 @@ func TestPoints(t *testing.T) {
 	f("rollover in integers", scanplan.Rate{Counter: true, CounterMax: math.MaxInt64}, ints(math.MaxInt64-3, 1),
 		float64(math.MaxInt64)/10, 0.4)
 	f("rollover of doubles", counter, floats(65500.5, 5.5), 6550.05, 4)
+	f("unchanged", counter, ints(50, 50), 5, 0)
+	f("unchanged doubles", counter, floats(50, 50), 5, 0)
 	f("reset", scanplan.Rate{Counter: true, CounterMax: 65535, ResetValue: 3}, ints(65500, 5, 105), 6550, 0, 10)
 	f("drop", scanplan.Rate{Counter: true, DropResets: true}, ints(100, 5, 25), 10, 2)
 	f("drop the first", scanplan.Rate{Counter: true, DropResets: true}, ints(-100, 5, 25), 10.5, 2)
@@ -51,11 +53,29 @@ func TestPoints(t *testing.T) {
 	f("empty", counter, encoding.Points{})
 }
 
-func TestPointsAtTheEpoch(t *testing.T) {
-	var p encoding.Points
-	p.Append(0, encoding.IntValue(1))
-	if _, _, err := Points(&scanplan.Rate{}, p, nil, nil); err == nil {
-		t.Error("a point at the epoch has no time before it, want an error")
+// Times that do not ascend are an error, and so is a point at the epoch: it has no time before it.
+func TestOrder(t *testing.T) {
+	for _, times := range [][]int64{{0}, {1000, 1000}, {2000, 1000}} {
+		p := encoding.Points{Time: times, Bits: make([]uint64, len(times)), Float: make([]bool, len(times))}
+		if _, _, err := Points(&scanplan.Rate{}, p, nil, nil); err == nil {
+			t.Errorf("points at %v: got no error", times)
+		}
+		if _, _, err := Doubles(&scanplan.Rate{}, times, make([]float64, len(times)), nil, nil); err == nil {
+			t.Errorf("doubles at %v: got no error", times)
+		}
+	}
+}
+
+// The rate of the first point is removed if there is one, which resets may have dropped.
+func TestDropFirst(t *testing.T) {
+	for _, c := range []struct {
+		times []int64
+		left  int
+	}{{nil, 0}, {[]int64{5}, 0}, {[]int64{5, 6}, 1}, {[]int64{6, 7}, 2}} {
+		times, values := DropFirst(5, c.times, make([]float64, len(c.times)))
+		if len(times) != c.left || len(values) != c.left || c.left > 0 && times[c.left-1] != c.times[len(c.times)-1] {
+			t.Errorf("rates at %v: %v are left with %d values, want the last %d", c.times, times, len(values), c.left)
+		}
 	}
 }
 
@@ -104,12 +124,16 @@ func TestColumnEqualsPoints(t *testing.T) {
 			CounterMax: rapid.SampledFrom([]int64{math.MaxInt64, 255}).Draw(t, "max"),
 			ResetValue: rapid.SampledFrom([]int64{0, 3}).Draw(t, "reset"),
 		}
-		types := rapid.SampledFrom([]string{"ints", "floats", "mixed"}).Draw(t, "types")
+		types := rapid.SampledFrom([]string{"ints", "floats", "mixed", "ints, then floats",
+			"floats, then ints"}).Draw(t, "types")
 		var p encoding.Points
-		for at, n := int64(0), rapid.IntRange(2, 9).Draw(t, "points"); p.Len() < n; {
+		n := rapid.IntRange(2, 9).Draw(t, "points")
+		from := rapid.IntRange(1, n-1).Draw(t, "from")
+		for at := int64(0); p.Len() < n; {
 			at += rapid.Int64Range(1, 5000).Draw(t, "step")
 			v := encoding.IntValue(rapid.Int64().Draw(t, "int"))
-			if types == "floats" || types == "mixed" && rapid.Bool().Draw(t, "is float") {
+			if types == "floats" || types == "mixed" && rapid.Bool().Draw(t, "is float") ||
+				types == "ints, then floats" && p.Len() >= from || types == "floats, then ints" && p.Len() < from {
 				v = encoding.FloatValue(rapid.SampledFrom([]float64{0, 1.5, -1e300, math.NaN(), math.Inf(1),
 					0.1}).Draw(t, "float"))
 			}
@@ -120,7 +144,6 @@ func TestColumnEqualsPoints(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		from := rapid.IntRange(1, p.Len()-1).Draw(t, "from")
 		column := p.Slice(from, p.Len())
 		_, prev := p.At(from - 1)
 		var seconds []float64

@@ -1,0 +1,146 @@
+package operator_test
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"downpour/encoding/batch"
+	"downpour/encoding/scanplan"
+	"downpour/pushdown/operator"
+	"downpour/pushdown/operator/aggregate"
+)
+
+// The partial aggregates of a part are those of its series, each of which was read by itself.
+func TestGroups_ofSeries(t *testing.T) {
+	edges := 0
+	rapid.Check(t, func(t *rapid.T) {
+		d := drawSparse(t)
+		for _, r := range d.plan.Ranges {
+			from := rapid.IntRange(0, hours-1).Draw(t, "from")
+			to := rapid.IntRange(from+1, hours).Draw(t, "to")
+			r.Start, r.Stop = d.plan.HourKey(r, base+int64(from)*3600), d.plan.HourKey(r, base+int64(to)*3600)
+			part := &scanplan.Part{Plan: d.plan, Range: r}
+			spans, _, err := read(t, d.store, part, operator.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := groupsOf(&d.plan, spans, base+int64(from)*3600, base+int64(to)*3600, &edges)
+
+			part.Mode = scanplan.PartialAggregation
+			got, _, err := readGroups(t, d.store, part, operator.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = slices.DeleteFunc(got, func(row string) bool { return row == "record" })
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Fatalf("%s, hours %d to %d: %s", &d.plan, from, to, diff)
+			}
+		}
+	})
+	if edges == 0 {
+		t.Error("no part has an edge")
+	}
+}
+
+// groupsOf makes the rows of groups, as readGroups prints them, of the series of a part of the hours
+// [from, to), in s. It counts edges.
+func groupsOf(p *scanplan.Plan, spans map[string]flat, from, to int64, edges *int) (rows []string) {
+	var grid []int64
+	for at := from * 1000; at < to*1000; at += p.Downsample.Interval {
+		grid = append(grid, at)
+	}
+	fn, _ := aggregate.Lookup(p.Aggregator)
+	missing, fills := p.Downsample.Fill.Value()
+	partials, groups, order := map[string]*aggregate.Partial{}, map[string]*batch.Partial{}, []string(nil)
+	for _, span := range slices.Sorted(maps.Keys(spans)) {
+		key, ok := p.AppendGroupKey(nil, []byte(span))
+		if !ok {
+			continue
+		}
+		s, row := spans[span], groups[string(key)]
+		if row == nil {
+			row = &batch.Partial{Group: key}
+			groups[string(key)], order = row, append(order, string(key))
+		}
+		for _, n := range s.Notes {
+			row.NoteSpan, row.Notes = append(row.NoteSpan, int32(len(row.Spans))), append(row.Notes, []byte(n))
+		}
+		row.Spans = append(row.Spans, []byte(span))
+		if len(s.Time) == 0 {
+			row.Flags = append(row.Flags, batch.EdgeAnnotationsOnly)
+			continue
+		}
+		if partials[string(key)] == nil {
+			partials[string(key)] = fn.NewPartial(len(grid))
+		}
+
+		flags, last := uint8(0), len(s.Time)-1
+		edge := func(bit uint8, i int) {
+			*edges++
+			flags |= bit
+			row.EdgeTime, row.EdgeValue = append(row.EdgeTime, s.Time[i]), append(row.EdgeValue, s.Value[i])
+		}
+		if !fills && from > p.From && s.Time[0] > grid[0] {
+			edge(batch.EdgeFirst, 0)
+		}
+		if !fills && to < p.To && s.Time[last] < grid[len(grid)-1] {
+			edge(batch.EdgeLast, last)
+		}
+		row.Flags = append(row.Flags, flags)
+
+		member := aggregate.Series{Time: s.Time, Value: s.Value}
+		if fills {
+			member = aggregate.Series{Time: grid}
+			for _, at := range grid {
+				v := missing
+				if i, ok := slices.BinarySearch(s.Time, at); ok {
+					v = s.Value[i]
+				}
+				member.Value = append(member.Value, v)
+			}
+		}
+		fn.AddMember(partials[string(key)], grid, member, nil)
+	}
+	for _, key := range order {
+		row, sums := groups[key], partials[key]
+		if sums != nil {
+			setSums(row, fn, sums)
+		}
+		if whole := from == p.From && to == p.To && p.Schema.SaltWidth == 0; whole { // it needs no proof
+			row.Low, row.High = nil, nil
+		}
+		rows = append(rows, describeGroup(row))
+	}
+	return rows
+}
+
+// setSums sets those columns of a row that do not follow from others.
+func setSums(row *batch.Partial, fn *aggregate.Function, sums *aggregate.Partial) {
+	n, a, b := fn.Columns()
+	row.Live = sums.Live
+	if slices.Contains(sums.Real, false) {
+		row.Real = sums.Real
+	}
+	if n && !slices.Equal(sums.N, sums.Live) {
+		row.N = sums.N
+	}
+	if a {
+		row.A = sums.A
+	}
+	if b {
+		row.B = sums.B
+	}
+	row.Low, row.High = sums.Shipped()
+}
+
+// describeGroup is a row of a group as text. %b has all bits of a double, and distinguishes NaN and -0 from others.
+func describeGroup(p *batch.Partial) string {
+	return fmt.Sprintf("%x %v %v %v %b %b %v %v %x %v %v %b %v %s", p.Group, p.Real, p.Live, p.N, p.A, p.B, p.Low,
+		p.High, p.Spans, p.Flags, p.EdgeTime, p.EdgeValue, p.NoteSpan, bytes.Join(p.Notes, []byte(" ")))
+}
