@@ -26,11 +26,12 @@ func TestRun_panics(t *testing.T) {
 		servers int
 		last    bool // this process panics, too
 		logged  int
+		ended   int // by a server: the gateway's log names it, as the query's error does not
 	}{
-		"one server":                   {1, false, 1},
-		"one server, and this process": {1, true, 2},
-		"three servers":                {3, true, 2},
-		"this process":                 {0, true, 1},
+		"one server":                   {1, false, 1, 0},
+		"one server, and this process": {1, true, 2, 0},
+		"three servers":                {3, true, 2, 1},
+		"this process":                 {0, true, 1, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -63,6 +64,9 @@ func TestRun_panics(t *testing.T) {
 					t.Errorf("logged %d panics of %d attempts, want %d, with the plan: %s",
 						n, stats.Attempts, c.logged, logged.String())
 				}
+				if n := strings.Count(logged.String(), "a part ends its query"); n != c.ended {
+					t.Errorf("logged %d servers that ended the query, want %d: %s", n, c.ended, logged.String())
+				}
 				if time.Since(began) != 0 {
 					t.Errorf("took %s, want no pause", time.Since(began))
 				}
@@ -74,4 +78,21 @@ func TestRun_panics(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The run wakes when the first pause is over, and does not wait where none is left.
+func TestRun_nextPauseEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &run{}
+		for _, pause := range []time.Duration{0, -time.Second, 3 * time.Second, time.Second, 2 * time.Second} {
+			r.waiting = append(r.waiting, &pendingPart{notBefore: time.Now().Add(pause)})
+		}
+		if d, ok := r.nextPauseEnd(); d != time.Second || !ok {
+			t.Errorf("got %s, %t, want 1s", d, ok)
+		}
+		r.waiting = r.waiting[:2]
+		if d, ok := r.nextPauseEnd(); ok {
+			t.Errorf("got %s, want none: both pauses are over", d)
+		}
+	})
 }

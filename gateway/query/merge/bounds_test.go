@@ -118,6 +118,18 @@ func boundedCases() (out []bounded) {
 	own := func(k, i int) int64 { return (base+int64(i)*10)*1000 + int64(k) }
 	add("many series at times of their own", base+7200, nil, nil, "sum", 300*200, rows(300, 200, own))
 	add("many groups of one", base+7200, nil, nil, "none", 1000*50, rows(1000, 50, many))
+	ready := make([]batch.Series, 200)
+	for k := range ready {
+		one := tagged(s, encoding.Points{}, 1, uint64(k+1))
+		ready[k].Span = one.span(s)
+		for i := range 300 {
+			ready[k].Time = append(ready[k].Time, many(k, i))
+			ready[k].Value = append(ready[k].Value, 1)
+		}
+	}
+	tens := &scanplan.Downsample{Interval: 10_000, Function: "sum", Fill: scanplan.FillNone}
+	add("many groups of one series of buckets", base+7200, tens, nil, "none", 200*300,
+		[]batch.Record{record(ready...)})
 	add("two points, 20 years of months filled", base+7305*86400, months, nil, "sum", 240, two)
 	return out
 }
@@ -162,14 +174,18 @@ func TestBounds_end(t *testing.T) {
 	}
 }
 
-// The merge reserves memory before it allocates it: at whatever reservation it is refused, the
-// bytes that Go has allocated are not far above those that were reserved.
+// The merge reserves about the memory that it takes, and before it allocates it: at whatever
+// reservation it is refused, the bytes that Go has allocated are not far above those that were reserved.
 func TestBounds_memory(t *testing.T) {
 	for _, c := range boundedCases() {
 		free := &fakeRequest{maxBytes: plenty, maxPoints: plenty}
+		before := allocated()
 		groups, err := c.run(free)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if took := int64(allocated() - before); free.peak > took*3/2 || took > free.peak*3/2+1<<20 {
+			t.Errorf("%s: %d bytes were reserved for the %d that it took", c.name, free.peak, took)
 		}
 		points := int64(0)
 		for i := range groups {

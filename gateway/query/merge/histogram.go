@@ -297,12 +297,13 @@ func (m *Merger) newLine(described *Group, suffix string, times []int64,
 	if err := m.Check(); err != nil {
 		return line, err
 	}
-	line.Points.Time = make([]int64, 0, len(times))
-	line.Points.Bits = make([]uint64, 0, len(times))
-	line.Points.Float = make([]bool, 0, len(times))
-	for _, t := range times {
-		line.Points.Append(t, value(g.At(t)))
+	points := encoding.Points{
+		Time: make([]int64, 0, len(times)), Bits: make([]uint64, 0, len(times)), Float: make([]bool, 0, len(times)),
 	}
+	for _, t := range times {
+		points.Append(t, value(g.At(t)))
+	}
+	line.Points = points
 	return line, nil
 }
 

@@ -212,7 +212,7 @@ func (a *aggregation) setTail(st *OlderHours, sm *OlderMember, t []int64, cut in
 		// The first rate of the tail will be one from 1970, or none where resets are dropped:
 		// the one before the last must not be the first. Where that is so already, the tail
 		// has all points.
-		begin = a.m.plan.From * 1000
+		begin = 0
 		if i > 0 {
 			begin = t[i-1]
 		}
