@@ -92,10 +92,6 @@ var ofAligned = []mutant{
 		old: "	case at.path.Few:\n", new: "	case at.path.Few && at.sideBySide:\n",
 		test: "TestExplain_fewRows",
 	}, {
-		name: "regions-of-another-time", file: "gateway/query/dispatch/run.go",
-		old: "	r.e.regions.forget(r.plan.Table)\n", new: "",
-		test: "TestRun_listsRegionsOnce",
-	}, {
 		name: "rate-column-after-another-type", file: "pushdown/operator/rate/rate.go",
 		old: "	case float != nil || prev.Float != isFloat:\n", new: "	case float != nil:\n",
 		test: "TestColumnEqualsPoints",
@@ -124,10 +120,6 @@ var ofAligned = []mutant{
 	}, {
 		name: "bits-past-the-end", file: "encoding/onlybits.go",
 		old: "	return isTrailer(value[at:])\n", new: "	return true\n",
-		test: "TestOnlyBits_equalsCellByCell",
-	}, {
-		name: "bits-beside-the-last-row", file: "encoding/onlybits.go",
-		old: "	d.Reset(0)\n", new: "",
 		test: "TestOnlyBits_equalsCellByCell",
 	}, {
 		name: "bits-of-integers-and-floats",

@@ -8,10 +8,6 @@ var ofBackups = []mutant{
 		old: "last && !marked && hole >= 0 ||", new: "",
 		test: "TestCompleteLogs",
 	}, {
-		name: "checkpoint-with-holes-in-its-log", file: "pushdown/store/pebble/checkpoint.go",
-		old: "records = records[:countBefore(records, hole)]", new: "",
-		test: "TestCompleteLogs",
-	}, {
 		name: "checkpoints-logs-taken-for-the-stores", file: "pushdown/store/pebble/disk/disk.go",
 		old: "{ return d.PathDir(name) != d.dir }", new: "{ return false }",
 		test: "pushdown/store/pebble TestCheckpoint_failure",

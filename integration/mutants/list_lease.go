@@ -62,10 +62,6 @@ var ofLeases = []mutant{
 		new:  "		_ = leases\n		return work(ctx)\n",
 		test: "TestCompact_waits",
 	}, {
-		name: "leases-of-the-dead-watched-anew", file: "pushdown/compaction/background/servers.go",
-		old: "			holders[sights[i].Holder] = true\n", new: "",
-		test: "TestWorker_ofKilledServer",
-	}, {
 		name: "regions-of-the-dead-left", file: "pushdown/compaction/background/servers.go",
 		old: "|| w.unattended[r.Server]", new: "",
 		test: "TestWorker_ofKilledServer",

@@ -104,12 +104,6 @@ var ofMadeRollups = []mutant{
 		old: "		d.from = max(d.from, m.From+2*w.piece)\n", new: "		d.from = max(d.from, 0)\n",
 		test: "TestWorker_retained",
 	}, {
-		name: "mark-change-not-written",
-		file: "pushdown/store/pebble/marks.go",
-		old:  "	return ok && w.first <= number && number <= w.last\n",
-		new:  "	return ok && w.first <= number && number < w.last\n",
-		test: "TestMark_concurrent",
-	}, {
 		name: "mark-without-opening", file: "pushdown/store/hbase/unchanged/durablemark.go",
 		old: "	case marked.Opening != openingID(s.before[i]):\n", new: "	case marked.Opening == \"\":\n",
 		test: "TestMark_timestamps",
@@ -119,9 +113,5 @@ var ofMadeRollups = []mutant{
 		old:  "	if err == nil && !sameStore(marked.Files, fileNames(files)) {\n",
 		new:  "	if err == nil && len(files) == 0 {\n",
 		test: "TestMark_timestamps",
-	}, {
-		name: "deleted-range-leaves-marks", file: "pushdown/store/pebble/ranges.go",
-		old: "	s.noteRanges(b, table, ranges)\n", new: "",
-		test: "TestMark_deletedRange",
 	},
 }

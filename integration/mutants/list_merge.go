@@ -43,10 +43,6 @@ var ofStates = []mutant{
 		new:  "	return bytes.Equal(part.Start, r.Start)\n",
 		test: "gateway/query/dispatch TestCutting_oneAnswer",
 	}, {
-		name: "values-of-tags-passed-over", file: "gateway/query/merge/describe.go",
-		old: "			end = at + step\n", new: "",
-		test: "TestDescribeTags",
-	}, {
 		name: "hopeless-sums-read-to-the-end", file: "gateway/query/merge/partials.go",
 		old: "if !m.roundingAllowed && m.sumsRound(p, string(row.Group)) {", new: "if false {",
 		test: "TestPartials_proof",
@@ -95,10 +91,6 @@ var ofTheMerge = []mutant{
 		name: "span-that-followed-not-compared", file: "gateway/query/merge/merger.go",
 		old: "sp.id != nil && bytes.Equal(sp.id, id) {", new: "sp.id != nil {",
 		test: "TestConformance",
-	}, {
-		name: "times-of-the-last-group", file: "gateway/query/merge/columns.go",
-		old: "	c.buckets = sharedTimes{}\n", new: "",
-		test: "TestTimes_shared",
 	}, {
 		name: "times-as-many-taken-for-the-same",
 		file: "gateway/query/merge/memory.go",

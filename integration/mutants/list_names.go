@@ -7,12 +7,6 @@ var ofNames = []mutant{
 		old: "	if announced && w.d.evicted.Load() {\n", new: "	if announced && w.d.evicted.Load() && false {\n",
 		test: "TestWatch_announced",
 	}, {
-		name: "names-dropped-for-others-forgotten",
-		file: "gateway/uid/generation.go",
-		old:  "			d.forward.Invalidate(nameKey{kind, old})\n			d.replaced.Store(true)\n",
-		new:  "			d.forward.Invalidate(nameKey{kind, old})\n",
-		test: "TestWatch_notCached",
-	}, {
 		name: "names-without-room-forgotten", file: "gateway/uid/dictionary.go",
 		old: "		if e.WasEvicted() {\n", new: "		if false {\n",
 		test: "TestWatch_notCached",
@@ -126,10 +120,6 @@ var ofNames = []mutant{
 		old:  "		k.generation, k.names = generation, namesOf{text: key}\n",
 		new:  "		k.generation, k.names = s.cfg.Names.Generation(), namesOf{text: key}\n",
 		test: "TestSeries_generations",
-	}, {
-		name: "names-waited-for-with-points-in-hand", file: "gateway/write/series.go",
-		old: "			beforeWait()\n", new: "",
-		test: "TestRequestBatch_letsGo",
 	}, {
 		name: "names-changed-elsewhere-kept",
 		file: "gateway/uid/watch.go",

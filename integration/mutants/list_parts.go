@@ -13,10 +13,6 @@ var ofTheWire = []mutant{
 		old: "got != want {", new: "got == want+`.` {",
 		test: "pushdown/rpc/server TestDoGet_errors",
 	}, {
-		name: "unknown-field-ignored", file: "encoding/scanplan/codec.go",
-		old: "	dec.DisallowUnknownFields()\n", new: "",
-		test: "TestParseTicket_refusesText",
-	}, {
 		name: "token-of-the-start-sent", file: "pushdown/rpc/auth/auth.go",
 		old: "	t.refresh(time.Now())\n	return t.sent\n", new: "	return t.sent\n",
 		test: "TestTokens_Sends",

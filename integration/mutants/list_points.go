@@ -17,10 +17,6 @@ var ofPoints = []mutant{
 		old: " | (z - y - 1)", new: "",
 		test: "TestOnlyCell_refuses",
 	}, {
-		name: "appended-order-forgotten-behind-a-run", file: "encoding/onlyappended.go",
-		old: "		wrong |= s - last - 1 // negative unless s is later than last\n", new: "",
-		test: "TestOnlyCell_refuses",
-	}, {
 		name: "even-of-two-lengths-taken", file: "encoding/evenlyspaced.go",
 		old: " || step&flagMask != 0", new: "",
 		test: "TestOnlyEven_refuses",

@@ -3,10 +3,6 @@ package main
 // ofTheScan are faults of scans, most of them of HBase, and of what they cost.
 var ofTheScan = []mutant{
 	{
-		name: "elements-of-the-block-before-taken-for-its-own", file: "pushdown/store/pebble/elements.go",
-		old: "	c.hashes.reset()\n	c.row = c.row[:0]\n", new: "	c.hashes.reset()\n",
-		test: "TestElements_sets",
-	}, {
 		name: "first-element-alone-indexed",
 		file: "pushdown/store/pebble/elements.go",
 		old:  "at < from+n; at += c.layout.width {",
@@ -44,14 +40,6 @@ var ofTheScan = []mutant{
 		name: "resume-from-the-start", file: "pushdown/store/hbase/scan.go",
 		old: "	s.resumeKey = append(lastKey, 0)\n", new: "	_ = lastKey\n",
 		test: "TestScan_manyLostReplies",
-	}, {
-		name: "half-row-kept", file: "pushdown/store/hbase/scan.go", // of a reply before the fault
-		old: "	s.rows.Reset()\n	return s.retry", new: "	return s.retry",
-		test: "TestScan_cutEveryReply",
-	}, {
-		name: "half-row-kept-for-the-filter", file: "pushdown/store/hbase/scan.go",
-		old: "	s.rows.Reset()\n}\n", new: "}\n",
-		test: "TestScan_mostInColumns",
 	}, {
 		name: "rows-of-other-columns-delivered", file: "pushdown/store/hbase/cellblock/assembler.go",
 		old: "		a.dropEmptyRows()\n", new: "",
@@ -132,10 +120,6 @@ var ofOperators = []mutant{
 		new:  "		case err != nil:\n			return io.EOF\n",
 		test: "TestSideBySide_ends",
 	}, {
-		name: "names-are-free", file: "pushdown/operator/sidebyside.go",
-		old: "	o.kept += int64(n) + spanBytes\n", new: "",
-		test: "TestSideBySide_memory",
-	}, {
 		name: "hours-side-by-side-or-not-at-all", file: "gateway/query/engine/stage/aggregation.go",
 		old: "&large) && s.exec.SideBySide(p)", new: "&large) && !s.exec.SideBySide(p)",
 		test: "gateway TestMemory_sideBySide",
@@ -148,10 +132,6 @@ var ofOperators = []mutant{
 		old: "next, growth := s.NextBytes(), int64(1)", new: "next, growth := int64(0), int64(1)",
 		test: "TestMemory_beforeRows",
 	}, {
-		name: "refused-and-not-tried-again", file: "gateway/query/engine/stage/inturn.go",
-		old: "!errors.As(err, &busy) || account.Class()", new: "errors.As(err, &busy) || account.Class()",
-		test: "TestInTurn",
-	}, {
 		name: "turns-for-all-at-once", file: "pushdown/process/memory/turn.go",
 		old: "p.turn == nil && len(p.turns) > 0", new: "len(p.turns) > 0",
 		test: "TestTurn_order",
@@ -159,9 +139,5 @@ var ofOperators = []mutant{
 		name: "waits-for-turns-unseen", file: "pushdown/process/memory/account.go",
 		old: "slices.Concat(p.queue, p.turns)", new: "slices.Concat(p.queue)",
 		test: "TestTurn_deadlock",
-	}, {
-		name: "last-batch-forgotten", file: "pushdown/operator/part.go",
-		old: "	o.emit.flush(&o.arena)\n	o.done = true\n", new: "	o.done = true\n",
-		test: "TestPerSeries_hourly",
 	},
 }

@@ -66,10 +66,6 @@ var ofResultCache = []mutant{
 		old: "	return len(t) > 1 || len(t) == 1 && !a.query.BogusStart()\n", new: "	return len(t) > 0\n",
 		test: "TestStretch",
 	}, {
-		name: "stretch-is-free", file: "gateway/query/merge/older.go",
-		old: "	a.m.outputBytes += n\n", new: "",
-		test: "TestStretch_memory",
-	}, {
 		name: "stretch-in-vain", file: "gateway/query/engine/stage/split.go",
 		old: "!lookup.Wanted() || !lookup.Unchanged()", new: "!lookup.Wanted()",
 		test: "gateway/query/engine TestStretch_notInVain",
@@ -128,10 +124,6 @@ var ofResultCache = []mutant{
 		old: "(o.collected != nil || o.opts.Proving)", new: "o.collected != nil",
 		test: "TestOpen_proving",
 	}, {
-		name: "changes-without-read-type", file: "pushdown/store/hbase/unchanged/timestampproof.go",
-		old: "	calls.Pread(scan)\n	return &pb.ScanRequest{", new: "	return &pb.ScanRequest{",
-		test: "TestStampedVersion_large",
-	}, {
 		name: "dear-mark-kept",
 		file: "pushdown/store/hbase/unchanged/timestampproof.go",
 		old:  "			p.marks.replace(s.key, s.lastMark, s.newMark)\n		}\n		return fmt",
@@ -163,10 +155,6 @@ var ofResultCache = []mutant{
 		old: "	if running {\n", new: "	if running && ok && at == 0 {\n",
 		test: "TestVersion_inProgress",
 	}, {
-		name: "dropped-is-unchanged", file: "pushdown/store/pebble/changes.go",
-		old: "	c.dropped = c.last\n", new: "",
-		test: "TestVersion_dropped",
-	}, {
 		name: "mark-of-the-first-region", file: "pushdown/store/hbase/unchanged/version.go",
 		old: "if at = loc.Stop; len(at) == 0 ||", new: "if at = loc.Stop; len(at) >= 0 ||",
 		test: "TestVersion_regions",
@@ -196,10 +184,6 @@ var ofResultCache = []mutant{
 		old:  "err != nil && errors.Is(errors.Join(err, proofs.Wait()), resultcache.ErrUnproven)",
 		new:  "errors.Is(err, resultcache.ErrUnproven)",
 		test: "gateway TestQuery_unprovenError",
-	}, {
-		name: "unproven-answer-stays", file: "pushdown/resultcache/operator.go",
-		old: "		o.cache.dropAnswer(o.id, o.version)\n", new: "",
-		test: "TestOpen_unproven",
 	}, {
 		name: "part-stored-before-proven", file: "pushdown/resultcache/operator.go",
 		old: "o.proof() == nil; o.proven && collected != nil {\n", new: "o.proof() == nil; collected != nil {\n",
@@ -233,17 +217,9 @@ var ofResultCache = []mutant{
 		old: "!ok || c.Timestamp != state.Timestamp {", new: "!ok && c.Timestamp != state.Timestamp {",
 		test: "TestEncodeOpening",
 	}, {
-		name: "dropped-answers-stay", file: "pushdown/resultcache/cache.go",
-		old: "	clear(c.entries)\n", new: "",
-		test: "TestCache_drop",
-	}, {
 		name: "servers-drop-nothing", file: "gateway/query/dispatch/executor.go",
 		old: "	return e.servers.dropCaches(ctx)\n", new: "	return nil\n",
 		test: "TestExecutor_dropCaches",
-	}, {
-		name: "time-to-live-overlooked", file: "pushdown/store/hbase/unchanged/expiry.go",
-		old: `ttl != "" && ttl != regions.Forever`, new: `ttl == "" && ttl != regions.Forever`,
-		test: "TestVersion_expiring",
 	}, {
 		name: "mark-comes-back", file: "pushdown/store/hbase/unchanged/expiry.go",
 		old: "epoch: epochs.Add(1)}", new: "epoch: state.readPoint}",

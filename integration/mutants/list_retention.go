@@ -81,14 +81,6 @@ var ofRetention = []mutant{
 		old: "	if age := now.Sub(k.since); age < 0 || age >= knownFor {\n", new: "	if k.since.IsZero() {\n",
 		test: "gateway/extra/retention TestMeta_tracked",
 	}, {
-		name: "ranges-unseen-by-tokens", file: "pushdown/store/pebble/changes.go",
-		old: "		at, running = c.addDeletion(name, first, last, at, running || c.everywhere > 0)\n", new: "",
-		test: "TestVersion_ranges",
-	}, {
-		name: "ranges-unseen-by-watches", file: "pushdown/store/pebble/deletions.go",
-		old: "			p.watch.lose()\n", new: "",
-		test: "TestWatch_ranges",
-	}, {
 		name: "ranges-never-reclaimed", file: "pushdown/store/pebble/ranges.go",
 		old: "	return deleted >= max(reclaimLeast, all/reclaimPart), err\n", new: "	return deleted > all, err\n",
 		test: "TestReclaim",

@@ -18,10 +18,6 @@ var ofRollups = []mutant{
 		old: "const MaxRollupIntervals = 1 << 12\n", new: "const MaxRollupIntervals = 7774\n",
 		test: "TestRollupLayout_Validate",
 	}, {
-		name: "rollup-average-of-averages", file: "pushdown/operator/rollup.go",
-		old: "		keepCommon(&f.row, &f.count)\n", new: "",
-		test: "TestRollup_model",
-	}, {
 		name: "rollup-counts-are-fractions", file: "pushdown/operator/rollup.go",
 		old: "		f.doubles[i] = math.Trunc(n)\n", new: "		f.doubles[i] = math.Abs(n)\n",
 		test: "TestRollup_model",

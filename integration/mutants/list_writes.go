@@ -37,10 +37,6 @@ var ofWrites = []mutant{
 		old: "last[string(e.qualifier)] == i {", new: "last[string(e.qualifier)] >= i {",
 		test: "TestWriter_forms",
 	}, {
-		name: "whole-batches-to-a-busy-region", file: "pushdown/store/hbase/window.go",
-		old: "	w.size = 1\n", new: "",
-		test: "TestWindow",
-	}, {
 		name: "busy-region-asked-by-all", file: "pushdown/store/hbase/window.go",
 		old: "case p.delay > 0 && (p.inFlight > 0 || now.Before(p.nextAttempt)):", new: "case false:",
 		test: "TestPacer",
