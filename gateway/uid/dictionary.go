@@ -99,12 +99,12 @@ func New(cfg Config) *Dictionary {
 	d.forward = otter.Must(&otter.Options[nameKey, encoding.UID]{
 		MaximumWeight:    half,
 		OnAtomicDeletion: noteEvicted[encoding.UID](d),
-		Weigher:          func(k nameKey, u encoding.UID) uint32 { return entryBytes + uint32(len(k.name)+len(u)) },
+		Weigher:          func(k nameKey, _ encoding.UID) uint32 { return entryBytes + uint32(len(k.name)) },
 	})
 	d.reverse = otter.Must(&otter.Options[nameKey, string]{
 		MaximumWeight:    half,
 		OnAtomicDeletion: noteEvicted[string](d),
-		Weigher:          func(k nameKey, name string) uint32 { return entryBytes + uint32(len(k.name)+len(name)) },
+		Weigher:          func(_ nameKey, name string) uint32 { return entryBytes + uint32(len(name)) },
 	})
 	return d
 }
@@ -118,7 +118,7 @@ func noteEvicted[V any](d *Dictionary) func(otter.DeletionEvent[nameKey, V]) {
 	}
 }
 
-// entryBytes is about the size of a cached mapping without its name and UID.
+// entryBytes is about the size of a cached mapping without its name.
 const entryBytes = 160
 
 // Stats counts what the dictionary has done since it was made.

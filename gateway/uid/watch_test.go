@@ -3,6 +3,7 @@ package uid
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -89,6 +90,63 @@ func TestWatch(t *testing.T) {
 		}
 		knows(2*pollEvery, "newer", nil)
 	})
+}
+
+// A check compares names that are known by their UIDs alone, as answers need them: one that another
+// process has changed is read again, and begins a generation.
+func TestCheck_namesOfUIDs(t *testing.T) {
+	s := newMemory()
+	ours, theirs := dictionary(s), dictionary(s)
+	u, err := theirs.Assign(t.Context(), encoding.UIDTagV, "old")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := func(want string) {
+		t.Helper()
+		if got, err := ours.Name(t.Context(), encoding.UIDTagV, u); got != want || err != nil {
+			t.Errorf("the UID's name is %q, %v, want %q", got, err, want)
+		}
+	}
+	check := func(begins bool) {
+		t.Helper()
+		before := ours.Generation()
+		if err := ours.Check(t.Context()); err != nil || (ours.Generation() != before) != begins {
+			t.Errorf("checked: %v, a generation has begun: %t, want %t", err, ours.Generation() != before, begins)
+		}
+	}
+	named("old")
+	check(false)
+	if err := theirs.Rename(t.Context(), encoding.UIDTagV, "old", "new"); err != nil {
+		t.Fatal(err)
+	}
+	named("old")
+	check(true)
+	named("new")
+	check(false)
+}
+
+// A check that cannot read the table fails, however many mappings it reads at a time: Watch then checks
+// again.
+func TestCheck_fails(t *testing.T) {
+	for _, cached := range []int{1, namesPerRead} {
+		s := &reading{storeInMemory: newMemory()}
+		byName, byUID := dictionary(s), dictionary(s)
+		for i := range cached {
+			name := fmt.Sprint("v", i)
+			u := encoding.UID{0, byte(i >> 8), byte(i)}
+			put(t, s, encoding.UIDMapping{Kind: encoding.UIDTagV, Name: name, UID: u}, true, true)
+			mustResolve(t, byName, name)
+			if _, err := byUID.Name(t.Context(), encoding.UIDTagV, u); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.fail = store.ErrUnavailable
+		for what, d := range map[string]*Dictionary{"names": byName, "UIDs": byUID} {
+			if err := d.Check(t.Context()); !errors.Is(err, store.ErrUnavailable) {
+				t.Errorf("%d %s: got %v, want the store's error", cached, what, err)
+			}
+		}
+	}
 }
 
 // resolveNew resolves the name that old gets.
