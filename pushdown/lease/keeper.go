@@ -2,6 +2,7 @@ package lease
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -70,11 +71,8 @@ type sighting struct {
 
 // Holder returns a name for this process: HOST:PID:RANDOM.
 func Holder() string {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "unknown"
-	}
-	return fmt.Sprintf("%s:%d:%s", host, os.Getpid(), random(4))
+	host, _ := os.Hostname()
+	return fmt.Sprintf("%s:%d:%s", cmp.Or(host, "unknown"), os.Getpid(), random(4))
 }
 
 // random returns so many random bytes in hex.

@@ -412,9 +412,13 @@ func TestDo(t *testing.T) {
 		o := newOffice(t, rand.New(rand.NewPCG(5, 5)))
 		k, v := o.worker(1, 0, false)
 		failed, began := errors.New("failed"), time.Now()
+		var under context.Context
 		if err := k.Do(t.Context(), "x",
-			func(context.Context, *Lease) error { return failed }); !errors.Is(err, failed) {
+			func(ctx context.Context, _ *Lease) error { under = ctx; return failed }); !errors.Is(err, failed) {
 			t.Errorf("got %v, want %v", err, failed)
+		}
+		if under.Err() == nil {
+			t.Error("the work is over and its context goes on")
 		}
 		if took := time.Since(began); took != 0 { // of simulated time
 			t.Errorf("work and release took %v, want no wait", took)
