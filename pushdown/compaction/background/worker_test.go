@@ -409,7 +409,8 @@ func TestWorker_ofKilledServer(t *testing.T) {
 	})
 }
 
-// TestWorker_refused: a table that keeps deleted cells is not compacted, which is logged once.
+// TestWorker_refused: a table that keeps deleted cells is not compacted, which is logged once, and once
+// more if it keeps them again.
 func TestWorker_refused(t *testing.T) {
 	simulate(t, nil, func(w *world) {
 		w.fill(1, 2, 2)
@@ -423,6 +424,11 @@ func TestWorker_refused(t *testing.T) {
 		}
 		w.fake.Alter("tsdb", encoding.FamilyData, "KEEP_DELETED_CELLS", "FALSE")
 		time.Sleep(5 * time.Minute)
+		w.fake.Alter("tsdb", encoding.FamilyData, "KEEP_DELETED_CELLS", "TRUE")
+		time.Sleep(5 * time.Minute)
+		if lines := w.log.Lines("KEEP_DELETED_CELLS"); len(lines) != 2 {
+			w.Errorf("after it keeps deleted cells again the log has %q, want two lines", lines)
+		}
 		cancel()
 		w.all.Wait()
 		w.wantCompacted()
