@@ -2,6 +2,7 @@ package operator_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"sync/atomic"
 	"testing"
@@ -88,6 +89,24 @@ func TestMemory_states(t *testing.T) {
 	buckets := int64(hours * 3600 * groups)
 	if _, held := heldAtMost(t, table(all...), 1, part); held < buckets*(48+25) || held > buckets*100 {
 		t.Errorf("%d bytes were reserved for %d states, want at least 73 and at most 100 for each", held, buckets)
+	}
+}
+
+// Annotations count: a part with too many ends before it has read all of them.
+func TestMemory_annotations(t *testing.T) {
+	const rows, each = 100, 1000
+	m, blocks := &operatortest.Store{BlockRows: 1}, 0
+	for i := range rows {
+		key := encoding.DefaultSchema().AppendRowKey(nil, metric, uint32(base+3600*i), nil)
+		m.Cell(key, []byte{encoding.PrefixAnnotation, 0, 0}, make([]byte, each), 1)
+	}
+	m.Fail = func(context.Context, int) error { blocks++; return nil }
+	p := operatortest.Plan(encoding.DefaultSchema(), metric, base, base+3600*rows)
+	p.MaxBytes = 10 * each
+	_, _, err := read(t, m, whole(p), operator.Options{})
+	var limit *operator.LimitError
+	if !errors.As(err, &limit) || blocks > 15 {
+		t.Errorf("%v after %d rows of %d bytes, want a LimitError of %d", err, blocks, each, p.MaxBytes)
 	}
 }
 

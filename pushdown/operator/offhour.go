@@ -102,10 +102,9 @@ func splitOffHourRows(ctx context.Context, from store.Reader, part *scanplan.Par
 	p := &part.Plan
 	firstHour, endHour := (&accessBuilder{plan: p, part: part}).hours()
 	// The part may begin or end inside an hour, whose off-hour rows come after all other rows. So keys are
-	// made for a part that has all hours of the salt bucket and metric.
+	// made for a part that has all hours of the salt bucket and metric, and no end.
 	wholeMetric := *part
 	wholeMetric.Range = scanplan.KeyRange{Start: part.Range.Start[:p.Schema.BaseTimeAt()]}
-	wholeMetric.Range.Stop = encoding.PrefixEnd(wholeMetric.Range.Start)
 	keys := &accessBuilder{plan: p, part: &wholeMetric, tags: p.Tags}
 	var pattern *store.KeyPattern
 	if len(p.TSUIDs) == 0 {

@@ -34,17 +34,27 @@ func readGroups(t failer, from *operatortest.Store, part *scanplan.Part,
 		t.Fatalf("New: %v", err)
 	}
 	op = operatortest.Checked(op, t.Errorf)
+	last := 0 // about the bytes of the last record
 	err = operatortest.Drain(context.Background(), op, func(r batch.Record) error {
 		reader, err := batch.NewPartialReader(r)
 		if err != nil {
 			return err
 		}
 		rows = append(rows, "record")
+		if limit := opts.FlushBytes; limit > 0 && last > 0 && last < limit {
+			t.Errorf("a record of %d bytes is not the last, want at least %d", last, limit)
+		}
 		var p batch.Partial
+		last = 0
 		for i := range reader.Len() {
 			if err := reader.At(i, &p); err != nil {
 				return err
 			}
+			if limit := opts.FlushBytes; limit > 0 && i > 0 && last >= limit {
+				t.Errorf("a record goes on after %d bytes, want a new one from %d on", last, limit)
+			}
+			last += len(p.Group) + 29*len(p.Live) + 16*len(p.EdgeTime) + 8*len(p.Spans) +
+				len(slices.Concat(slices.Concat(p.Spans...), slices.Concat(p.Notes...)))
 			rows = append(rows, describeGroup(&p))
 		}
 		return nil
