@@ -10,10 +10,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"downpour/encoding"
 	"downpour/encoding/batch"
 	"downpour/encoding/scanplan"
 	"downpour/pushdown/operator"
 	"downpour/pushdown/operator/aggregate"
+	"downpour/pushdown/operator/operatortest"
 )
 
 // The partial aggregates of a part are those of its series, each of which was read by itself.
@@ -45,6 +47,23 @@ func TestGroups_ofSeries(t *testing.T) {
 	})
 	if edges == 0 {
 		t.Error("no part has an edge")
+	}
+}
+
+// A record of groups ends with the one that fills it, by the bytes of its columns, names and edges; see
+// readGroups, which checks that.
+func TestGroups_records(t *testing.T) {
+	m, part := sparsePart(8)
+	part.Plan.GroupBy = []encoding.UID{operatortest.UID(1)}
+	part.Range.Start = part.Plan.HourKey(part.Range, base+3600)
+	part.Range.Stop = part.Plan.HourKey(part.Range, base+2*3600) // so that there are edges
+	const row = 3 + 12*29 + 16 + 9 + 8                           // group, buckets, edge, name
+	for flush := row - 3; flush <= 2*row+3; flush++ {
+		rows, _, err := readGroups(t, m, part, operator.Options{FlushBytes: flush})
+		groups := (flush + row - 1) / row // that fill a record
+		if want := 8 + (8+groups-1)/groups; err != nil || len(rows) != want {
+			t.Errorf("%d bytes a record: %v, %d rows and records, want %d", flush, err, len(rows), want)
+		}
 	}
 }
 
