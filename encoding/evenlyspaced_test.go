@@ -3,6 +3,7 @@ package encoding
 import (
 	"encoding/binary"
 	"encoding/hex"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -92,6 +93,53 @@ func checkEven(t *rapid.T, d *RowDecoder, e EvenlySpaced, entries []byte) {
 	got, doubles, ok := d.OnlyCell(AppendColumn, entries, nil)
 	if !ok || !slices.Equal(got, offsets) || !slices.EqualFunc(doubles, values, sameBits) {
 		t.Fatalf("OnlyCell: %t, %v %v, want %v %v", ok, got, doubles, offsets, values)
+	}
+}
+
+// A sealed column of integers at equal distances is read as its entries are, in whichever form the
+// integers are packed.
+func TestOnlyEven_sealed(t *testing.T) {
+	summable := map[bool]int{}
+	rapid.Check(t, func(t *rapid.T) {
+		shape := rapid.SampledFrom([]string{"around 0", "counter", "outliers", "any"}).Draw(t, "shape")
+		var entries []byte
+		v := rapid.Int64Range(-1000, 1000).Draw(t, "first")
+		points := rapid.IntRange(2, 60).Draw(t, "points")
+		for i := range points {
+			switch shape {
+			case "around 0":
+				v = rapid.Int64Range(-100, 100).Draw(t, "value")
+			case "counter":
+				v += 1_000_000 + rapid.Int64Range(0, 50).Draw(t, "more")
+			case "outliers":
+				v = rapid.SampledFrom([]int64{0, 1, 2, 3, 0, 1, 2, 3, 2_000_000_000}).Draw(t, "value")
+			case "any":
+				v = rapid.Int64Range(math.MinInt32, math.MaxInt32).Draw(t, "value")
+			}
+			entries = AppendEntry(entries, Qualifier{OffsetMS: int32(i) * 10_000, Width: 4},
+				binary.BigEndian.AppendUint32(nil, uint32(v)))
+		}
+		var s Sealer
+		sealed, ok := s.Seal(nil, entries)
+		if !ok {
+			return
+		}
+		var d, e RowDecoder
+		want, ok := d.OnlyEvenlySpaced(AppendColumn, entries)
+		got, sealedOK := e.OnlyEvenlySpaced(AppendColumn, sealed)
+		if !ok || !sealedOK || got.First != want.First || got.Step != want.Step || got.Points != want.Points {
+			t.Fatalf("%+v %t, sealed %+v %t", want, ok, got, sealedOK)
+		}
+		summable[got.sealed != nil]++
+		for to := range points + 1 {
+			from := rapid.IntRange(0, to).Draw(t, "from")
+			if got.Sum(from, to) != want.Sum(from, to) || to > 0 && got.At(to-1) != want.At(to-1) {
+				t.Fatalf("sum of points %d to %d: got %d, want %d", from, to, got.Sum(from, to), want.Sum(from, to))
+			}
+		}
+	})
+	if summable[true] == 0 || summable[false] == 0 {
+		t.Errorf("%v columns are summable, want some of both", summable)
 	}
 }
 
