@@ -47,3 +47,48 @@ func TestFailedTries(t *testing.T) {
 	r.add(plan(alignedBase), at(400), at(401))
 	want(401, 1)
 }
+
+// Plans that differ in what is read or computed have hashes of their own, those of other times the same.
+func TestPlanHash(t *testing.T) {
+	one, two := []encoding.UID{operatortest.UID(1)}, []encoding.UID{operatortest.UID(2)}
+	plans := map[string]func(p *scanplan.Plan){
+		"plain":            func(*scanplan.Plan) {},
+		"table":            func(p *scanplan.Plan) { p.Table = "other" },
+		"metric":           func(p *scanplan.Plan) { p.Metric = operatortest.UID(2) },
+		"aggregator":       func(p *scanplan.Plan) { p.Aggregator = "max" },
+		"exact":            func(p *scanplan.Plan) { p.Exact = true },
+		"group by":         func(p *scanplan.Plan) { p.GroupBy = one },
+		"another group by": func(p *scanplan.Plan) { p.GroupBy = two },
+		"TSUIDs":           func(p *scanplan.Plan) { p.TSUIDs = one },
+		"other TSUIDs":     func(p *scanplan.Plan) { p.TSUIDs = two },
+		"tag":              func(p *scanplan.Plan) { p.Tags = []scanplan.TagPredicate{{TagK: one[0]}} },
+		"another tag":      func(p *scanplan.Plan) { p.Tags = []scanplan.TagPredicate{{TagK: two[0]}} },
+		"operator": func(p *scanplan.Plan) {
+			p.Tags = []scanplan.TagPredicate{{TagK: one[0], Op: scanplan.In}}
+		},
+		"values": func(p *scanplan.Plan) {
+			p.Tags = []scanplan.TagPredicate{{TagK: one[0], Op: scanplan.In, Values: two}}
+		},
+		"downsample": func(p *scanplan.Plan) { p.Downsample = &scanplan.Downsample{Interval: 1000} },
+		"interval":   func(p *scanplan.Plan) { p.Downsample = &scanplan.Downsample{Interval: 2000} },
+		"rate":       func(p *scanplan.Plan) { p.Rate = &scanplan.Rate{} },
+		"counter":    func(p *scanplan.Plan) { p.Rate = &scanplan.Rate{Counter: true} },
+	}
+	seen := map[uint64]string{}
+	for name, change := range plans {
+		var hashes [2]uint64
+		for i := range hashes {
+			p := operatortest.Plan(encoding.DefaultSchema(), operatortest.UID(1), alignedBase,
+				alignedBase+3600*int64(i+1))
+			change(&p)
+			hashes[i] = planHash(&p)
+		}
+		if hashes[0] != hashes[1] {
+			t.Errorf("%s: plans of other times have other hashes", name)
+		}
+		if other, ok := seen[hashes[0]]; ok {
+			t.Errorf("%s and %s have one hash", name, other)
+		}
+		seen[hashes[0]] = name
+	}
+}
