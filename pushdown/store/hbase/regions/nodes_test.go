@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -242,4 +243,47 @@ func TestNodes_concurrent(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// Each node is in the order once, however often it is named, and those that did not answer come last.
+func TestNodes_order(t *testing.T) {
+	b := &bootstrapNodes{
+		cfg:    &Config{Nodes: []string{"a:1", "d:1", "c:1"}},
+		failed: map[string]bool{},
+		named:  []string{"c:1", "a:1", "b:1"},
+	}
+	b.noteAnswer("c:1", errNodeUnaware)
+	b.noteAnswer("a:1", errNodeUnaware)
+	b.noteAnswer("a:1", nil)
+	for range 50 {
+		got := b.order()
+		if last := got[len(got)-1]; last != "c:1" {
+			t.Errorf("the last of %v is %s, want the one that did not answer", got, last)
+		}
+		if slices.Sort(got); !slices.Equal(got, []string{"a:1", "b:1", "c:1", "d:1"}) {
+			t.Fatalf("got %v, want each once", got)
+		}
+	}
+}
+
+// One look-up of a table is made at a time, and the next when that is over. Other tables do not wait.
+func TestRegionCache_lockLookUp(t *testing.T) {
+	rc := newRegionCache()
+	for range 3 {
+		release, err := rc.lockLookUp(t.Context(), "t")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := rc.lockLookUp(ended, "t"); !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v while another looks up, want the end of the wait", err)
+		}
+		other, err := rc.lockLookUp(t.Context(), "other")
+		if err != nil {
+			t.Fatal(err)
+		}
+		other()
+		release()
+	}
 }
