@@ -22,8 +22,8 @@ func (w *World) metrics(gateway int) map[string]float64 {
 }
 
 // checkMemory checks that gateways hold no memory once all clients are gone, except what the account of
-// live queries keeps for the next ones: less than two of the 64 KiB that it takes at once. The messages of live queries are given back when the garbage
-// collector has found them.
+// live queries keeps for the next ones: less than two of the 64 KiB that it takes at once. The messages of
+// live queries are given back when the garbage collector has found them.
 func (w *World) checkMemory() {
 	pass(time.Minute)
 	for i := range w.gateways {
