@@ -31,6 +31,14 @@ func TestSuggest_substring(t *testing.T) {
 	if a.Body != `["web01"]` || a.Header.Get("Downpour-Total") != "2" {
 		t.Errorf("POST: %s of %q, want web01 of 2", a.Body, a.Header.Get("Downpour-Total"))
 	}
+	a = b.Get("/api/suggest?type=metrics&match=substring&order=newest&max=2")
+	if a.Body != `["cpu.load","sys.cpu.nice"]` || a.Header.Get("Downpour-Order") != "newest" {
+		t.Errorf("order=newest: %s in order %q, want those put last, newest", a.Body, a.Header.Get("Downpour-Order"))
+	}
+	if a := b.Get("/api/suggest?type=tagv&order=newest"); a.Status != http.StatusBadRequest ||
+		!strings.Contains(a.Body, "newest, with match=substring") {
+		t.Errorf("order=newest alone: %d %s, want 400 that names match=substring", a.Status, a.Body)
+	}
 	if a := b.Get("/api/suggest?type=tagv&match=fuzzy"); a.Status != http.StatusBadRequest ||
 		!strings.Contains(a.Body, "fuzzy, want substring") {
 		t.Errorf("match=fuzzy: %d %s, want 400 that names substring", a.Status, a.Body)

@@ -67,9 +67,11 @@ test('axe finds nothing on it, light and dark', async () => {
   }
 });
 
-test('its link to the chart, a chart’s address, and / once something is put, are the chart’s page', async () => {
-  await page.getByRole('link', { name: 'Chart', exact: true }).click();
-  await page.waitForURL(/\/#start=15m-ago&m=avg:auto:proc\.loadavg\.1min$/);
+test('its link to the metrics, and / once something is put, list them; a chart’s address is a chart', async () => {
+  const cards = () => page.evaluate(() => window.__downpour?.cards?.() ?? []);
+  await page.getByRole('link', { name: 'Metrics', exact: true }).click();
+  await page.waitForURL(/\/#start=15m-ago$/);
+  await until('the metrics', async () => (await cards()).some((c) => c.points > 0));
   await page.goto(`${base}/#m=sum:proc.meminfo.memfree`);
   await untilStatus(page, 'live');
   assert.equal(new URL(page.url()).pathname, '/');
@@ -78,7 +80,12 @@ test('its link to the chart, a chart’s address, and / once something is put, a
   assert.equal(put.status, 204);
   await page.goto('about:blank');
   await page.goto(`${base}/`);
-  await page.waitForURL(/\/#start=15m-ago&m=avg:auto:proc\.loadavg\.1min$/);
+  await until('what was put in front', async () => { const [first] = await cards(); return first?.metric === 'room.temperature' && first.points === 1; });
+  assert.equal(new URL(page.url()).hash, '');
+  assert.equal(await page.locator('#start-boards a').getAttribute('href'), '/d/host');
+  await page.locator('#cards a').first().click();
+  await untilStatus(page, 'live');
+  await until('its point', async () => (await page.evaluate(() => window.__downpour.last()?.value)) === 21.5);
   await page.getByRole('link', { name: 'Dashboards', exact: true }).click();
   await until('the dashboard in the list', async () => /^This host: .* · 13 panels · built in$/.test(await page.locator('#dashboards li').textContent()));
   assert.deepEqual(faults, []);

@@ -47,6 +47,18 @@ const latency = (query) => {
 
 const byMetric = (query) => ({ 'cpu.user': hostsOf, 'disk.used': disk })[query.queries[0].metric]?.(query) ?? [];
 
+// stored is a gateway with some metrics, of which sketched answers all but one.
+const stored = () => ({
+  metrics: ['proc.loadavg.1min', 'proc.meminfo.memfree', 'disk.used', 'requests.total', 'room.temperature', 'batch.a-job-with-quite-a-long-name.rows.written.per_second'],
+  dashboards: new Map([['web', [JSON.stringify({ form: 1, title: 'Web servers', panels: [] })]], ['db', [JSON.stringify({ form: 1, title: 'Databases', panels: [] })]]]),
+});
+
+const sketched = (query) => {
+  const { metric } = query.queries[0];
+  if (metric === 'proc.meminfo.memfree') return [];
+  return [result(metric, {}, { ...span(query), step: 60, aggregateTags: ['host'], value: wave(metric.length, 3 * metric.length, metric.length) })];
+};
+
 const notes = (path, parameters, body) => {
   if (path !== '/api/query' || !body?.globalAnnotations) return null;
   const s = span(body);
@@ -135,6 +147,10 @@ export const scenes = {
   },
   disconnected: { hash: `start=15m-ago&${cpu}`, status: 'disconnected', script: (s) => { s.answer = byMetric; }, act: async (page, s) => { s.refuse = 503; s.api = () => ({ status: 403, body: { error: { message: 'CORS domain not allowed' } } }); s.drop(); }, then: 'disconnected', first: 'live' },
   polling: { hash: `start=15m-ago&${cpu}`, status: 'polling', script: (s) => { s.refuse = 400; s.answer = byMetric; } },
+  start: {
+    hash: 'start=15m-ago', status: 'idle', script: (s) => { Object.assign(s, stored(), { answer: sketched }); },
+    act: (page) => page.waitForFunction(() => window.__downpour.cards().filter((c) => c.points > 0).length >= 4),
+  },
   nometrics: { hash: '', status: 'nometrics', script: (s) => { s.metrics = []; } },
 };
 

@@ -127,7 +127,13 @@ export class Scripted {
     if (pathname === '/api/aggregators') return { body: ['avg', 'count', 'max', 'min', 'p99', 'sum', 'zimsum'] };
     if (pathname === '/api/suggest') {
       const names = { metrics: this.metrics, tagk: ['dc', 'host', 'type'], tagv: this.names }[searchParams.get('type')];
-      return { body: names.filter((n) => n.startsWith(searchParams.get('q') ?? '')).slice(0, searchParams.get('max') ?? 25) };
+      const words = (searchParams.get('q') ?? '').toLowerCase().split(' ');
+      const found = names.filter((n) => words.every((w) => n.toLowerCase().includes(w)));
+      const newest = searchParams.get('order') === 'newest';
+      return {
+        body: (newest ? found.toReversed() : found).slice(0, searchParams.get('max') ?? 25),
+        headers: { 'Downpour-Total': String(found.length), ...(newest ? { 'Downpour-Order': 'newest' } : {}) },
+      };
     }
     if (pathname === '/api/search/values') {
       const tagk = searchParams.get('tagk');

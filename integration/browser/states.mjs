@@ -424,3 +424,54 @@ test('too many series: the first are drawn, and a query too big draws nothing', 
   await until('the refusal', async () => /^Too much for one answer/.test(await text('#message')));
   sound();
 });
+
+test('the start page lists metrics with small charts, newest first, finds them, and charts one by a click', async () => {
+  server.metrics = Array.from({ length: 80 }, (_, i) => `app${i}.requests`).concat('room.temperature');
+  server.dashboards.set('web', [JSON.stringify({ form: 1, title: 'Web servers', panels: [] })]);
+  scripted((q) => [result(q.queries[0].metric, {}, { from: now() - 600, step: 60, value: (t) => t % 7 })]);
+  await open('start=15m-ago', 'idle');
+  const cards = () => page.evaluate(() => window.__downpour.cards());
+  await until('cards', async () => (await cards()).length === 48);
+  assert.deepEqual((await cards()).slice(0, 2).map((c) => c.metric), ['room.temperature', 'app79.requests']);
+  assert.equal(await text('#start-said'), '81 metrics, the newest first. Here are 48: type a part of a name to find others.');
+  assert.equal(await page.locator('#start-boards a').getAttribute('href'), '/d/web');
+  assert.equal(await page.locator('#view').isVisible(), false);
+
+  await until('charts of those on screen', async () => (await cards())[0].points > 0);
+  const asking = () => server.subs.filter((s) => s.query).length;
+  assert.ok(asking() >= 12 && asking() < 48, `${asking()} ask`);
+  assert.equal((await cards()).at(-1).asks, false, 'one out of view asks');
+  await page.locator('#cards li').last().scrollIntoViewIfNeeded();
+  await until('the last one asks', async () => (await cards()).at(-1).points > 0);
+  await until('the first one asks no more', async () => !(await cards())[0].asks);
+
+  // A new metric comes to the front by itself.
+  server.metrics.push('just.put');
+  await until('the new one', async () => (await cards())[0].metric === 'just.put');
+
+  const field = page.getByRole('combobox', { name: 'Metric' });
+  await field.fill('TEMP');
+  await until('what is found', async () => (await cards()).map((c) => c.metric).join() === 'room.temperature');
+  assert.equal(await text('#start-said'), '1 metric with “TEMP” in the name.');
+  await field.fill('none such');
+  await until('that there is none', async () => (await text('#start-said')) === 'No metric’s name holds “none such”.');
+  await field.fill('temp');
+  await until('it again', async () => (await cards()).length === 1);
+  await page.keyboard.press('Tab');
+  assert.equal(hash(), '#start=15m-ago', 'what is typed charts nothing before it is taken');
+  await page.locator('#cards a').click();
+  await untilStatus(page, 'live');
+  assert.equal(decodeURIComponent(hash()), '#start=15m-ago&m=avg:auto:room.temperature');
+  await until('the small charts to end', async () => asking() === 1);
+  assert.equal(await page.locator('#start').isVisible(), false);
+
+  await page.getByRole('link', { name: 'Metrics', exact: true }).click();
+  await until('cards', async () => (await cards()).length === 48);
+  await page.keyboard.press('/');
+  await page.keyboard.type('app7');
+  await page.locator('#metric-list [role=option]').first().waitFor();
+  await page.keyboard.press('Enter');
+  await untilAddress(/m=avg:auto:app7\.requests$/);
+  await untilStatus(page, 'live');
+  sound();
+});

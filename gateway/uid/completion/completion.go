@@ -13,7 +13,6 @@ package completion
 import (
 	"cmp"
 	"context"
-	"maps"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -72,22 +71,43 @@ func New(cfg Config) *Index {
 // The errors are those of the store, and that the memory is short.
 func (x *Index) Find(ctx context.Context, kind encoding.UIDKind, text string, most int) (names []string, total int,
 	err error) {
-	words := strings.Fields(fold(text))
 	m := &matches{most: most}
-	l, err := x.kinds[kind].current(ctx)
+	if _, err = x.find(ctx, kind, text, m); err != nil {
+		return nil, 0, err
+	}
+	names = m.best()
+	return names, m.total, memory.Reserve(ctx, bytesOf(names))
+}
+
+// Newest is Find in another order: the names that got their UIDs last come first. UIDs that are drawn at random do not
+// say when: ok is false then, and the order is that of Find.
+func (x *Index) Newest(ctx context.Context, kind encoding.UIDKind, text string, most int) (names []string, total int,
+	ok bool, err error) {
+	m := &matches{most: most, newest: true}
+	drawn, err := x.find(ctx, kind, text, m)
 	switch {
 	case err != nil:
-		return nil, 0, err
+		return nil, 0, false, err
+	case drawn:
+		names, total, err = x.Find(ctx, kind, text, most)
+		return names, total, false, err
+	}
+	names = m.best()
+	return names, m.total, true, memory.Reserve(ctx, bytesOf(names))
+}
+
+// find adds the names of a kind that hold all words of a text. drawn says that their UIDs are drawn at random.
+func (x *Index) find(ctx context.Context, kind encoding.UIDKind, text string, m *matches) (drawn bool, err error) {
+	words := strings.Fields(fold(text))
+	l, drawn, err := x.kinds[kind].current(ctx)
+	switch {
+	case err != nil:
 	case l != nil:
 		l.search(words, m)
 	default:
 		err = x.searchTable(ctx, kind, words, m)
 	}
-	if err != nil {
-		return nil, 0, err
-	}
-	names = m.best()
-	return names, m.total, memory.Reserve(ctx, bytesOf(names))
+	return drawn, err
 }
 
 // bytesOf is about the memory of names in a list and in the answer that is made of it.
@@ -113,7 +133,7 @@ func (x *Index) Near(ctx context.Context, kind encoding.UIDKind, name string) []
 	if !k.cheap(ctx) {
 		return nil
 	}
-	l, err := k.current(ctx)
+	l, _, err := k.current(ctx)
 	if err != nil || l == nil || len(l.ends) > nearLoads {
 		return nil
 	}
@@ -156,10 +176,11 @@ func (x *Index) searchTable(ctx context.Context, kind encoding.UIDKind, words []
 		if err != nil {
 			return err
 		}
+		n := name{e.Name, numberOf(encoding.UIDNumber(e.UID))}
 		if len(words) == 0 {
-			m.add(whole, e.Name)
+			m.add(whole, n)
 		} else if r, ok := rankOf(fold(e.Name), words); ok {
-			m.add(r, e.Name)
+			m.add(r, n)
 		}
 	}
 	return nil
@@ -198,16 +219,17 @@ func (k *kindIndex) lock(ctx context.Context) error {
 
 func (k *kindIndex) unlock() { <-k.turn }
 
-// current returns the list with all names that the table has now, nil if they are too many to be kept.
-func (k *kindIndex) current(ctx context.Context) (*list, error) {
+// current returns the list with all names that the table has now, nil if they are too many to be kept, and whether
+// their UIDs are drawn at random.
+func (k *kindIndex) current(ctx context.Context) (l *list, drawn bool, err error) {
 	if err := k.lock(ctx); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	defer k.unlock()
 	now := k.cfg.Now()
 	as, err := k.cfg.Names.Counters(ctx)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	given := as.Given[k.kind] - k.as.Given[k.kind]
 	// OpenTSDB does not say what it changes, and names that were too many may have been deleted.
@@ -219,7 +241,7 @@ func (k *kindIndex) current(ctx context.Context) (*list, error) {
 	case k.list != nil:
 		err = k.addNew(ctx, as, now)
 	}
-	return k.list, err
+	return k.list, k.drawn, err
 }
 
 // sameNames reports whether no name was renamed or deleted between two readings of the counters.
@@ -229,7 +251,7 @@ func sameNames(a, b uid.Counters) bool { return a.Changes == b.Changes && a.Gene
 // one goes on from there.
 type loading struct {
 	as    uid.Counters // before the first name was read
-	names []string
+	names []name
 	size  int64
 	late  map[uint64]bool // numbers given lately that have a name
 	last  uint64          // the highest number of a name
@@ -252,18 +274,18 @@ func (k *kindIndex) load(ctx context.Context, as uid.Counters, now time.Time) er
 	}
 	after := ""
 	if n := len(l.names); n > 0 {
-		after = l.names[n-1]
+		after = l.names[n-1].text
 	}
 	for e, err := range k.cfg.Names.EachAfter(ctx, k.kind, "", after) {
 		if err != nil {
 			return err
 		}
 		if l.size += listBytes(e.Name); k.held.Load()+l.size > k.cfg.Bytes {
-			k.as, k.loaded, k.loading = l.as, now, nil
+			k.as, k.loaded, k.loading, k.drawn = l.as, now, nil, l.last > uint64(as.Given[k.kind])
 			return nil
 		}
-		l.names = append(l.names, e.Name)
 		n := encoding.UIDNumber(e.UID)
+		l.names = append(l.names, name{e.Name, numberOf(n)})
 		if n > l.oldest(k.kind) {
 			l.late[n] = true
 		}
@@ -309,7 +331,12 @@ func (k *kindIndex) addNew(ctx context.Context, as uid.Counters, now time.Time) 
 		return err
 	}
 	k.pending = slices.DeleteFunc(waiting, func(p pending) bool { _, ok := named[p.number]; return ok })
-	k.keep(k.list.with(slices.Sorted(maps.Values(named))))
+	added := make([]name, 0, len(named))
+	for number, text := range named {
+		added = append(added, name{text, numberOf(number)})
+	}
+	slices.SortFunc(added, func(a, b name) int { return cmp.Compare(a.text, b.text) })
+	k.keep(k.list.with(added))
 	return nil
 }
 

@@ -55,6 +55,56 @@ func TestFind(t *testing.T) {
 	f("cpu", 0, 7)
 }
 
+// The newest names come first, also of those that have come since the list was read, and of those that are searched in
+// the table.
+func TestNewest(t *testing.T) {
+	d := dictionary(opentest.Embedded(t, tables...))
+	x := completion.New(completion.Config{Names: d, Now: time.Now})
+	small := completion.New(completion.Config{Names: d, Now: time.Now, Bytes: 10})
+	assign := func(names ...string) {
+		t.Helper()
+		for _, name := range names {
+			if _, err := d.Assign(t.Context(), encoding.UIDMetric, name); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	f := func(text string, most, total int, want ...string) {
+		t.Helper()
+		for _, x := range []*completion.Index{x, small} {
+			got, n, ok, err := x.Newest(t.Context(), encoding.UIDMetric, text, most)
+			if d := cmp.Diff(want, got, cmpopts.EquateEmpty()); d != "" || n != total || !ok || err != nil {
+				t.Errorf("%q: %d names, newest %v, %v; want %d; -want +got\n%s", text, n, ok, err, total, d)
+			}
+		}
+	}
+	assign("m.cpu", "b.cpu", "z.mem", "a.cpu")
+	f("", 9, 4, "a.cpu", "z.mem", "b.cpu", "m.cpu")
+	f("CPU", 2, 3, "a.cpu", "b.cpu")
+	assign("c.cpu", "z.cpu", "b.mem")
+	f("cpu", 3, 5, "z.cpu", "c.cpu", "a.cpu")
+	f("cpu", 1, 5, "z.cpu")
+	f("cpu b", 9, 1, "b.cpu")
+	f("", 0, 7)
+}
+
+// Where UIDs are drawn at random nothing says which names are the newest.
+func TestNewest_drawn(t *testing.T) {
+	st := opentest.Embedded(t, tables...)
+	x := completion.New(completion.Config{Names: dictionary(st), Now: time.Now})
+	for name, number := range map[string]byte{"b": 7, "a": 3, "c": 9} {
+		m := store.Mutation{Family: encoding.FamilyID, Qualifier: []byte("metrics"), Row: []byte(name),
+			Value: []byte{number, 7, 7}}
+		if err := st.Apply(t.Context(), "tsdb-uid", []store.Mutation{m}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, total, ok, err := x.Newest(t.Context(), encoding.UIDMetric, "", 2)
+	if d := cmp.Diff([]string{"a", "b"}, got); d != "" || total != 3 || ok || err != nil {
+		t.Errorf("%d names, newest %v, %v; want 3, in byte order; -want +got\n%s", total, ok, err, d)
+	}
+}
+
 // A name that does not exist has others near it: those that hold it, or its parts, or differ little.
 func TestNear(t *testing.T) {
 	d := dictionary(opentest.Embedded(t, tables...))

@@ -8,7 +8,11 @@ import (
 // ListOf is a list of names.
 func ListOf(names []string) *list {
 	slices.Sort(names)
-	return newList(names)
+	all := make([]name, len(names))
+	for i, text := range names {
+		all[i].text = text
+	}
+	return newList(all)
 }
 
 // Search searches a list.

@@ -1,6 +1,8 @@
 package completion
 
 import (
+	"cmp"
+	"math"
 	"slices"
 	"sort"
 	"strings"
@@ -8,24 +10,34 @@ import (
 
 // list is names in byte order, packed for a search that looks at all of them. It does not change.
 type list struct {
-	text   string // each name, and a line feed, which no name has
-	folded string // text without capitals; each name has the same place in it
-	ends   []uint32
+	text    string // each name, and a line feed, which no name has
+	folded  string // text without capitals; each name has the same place in it
+	ends    []uint32
+	numbers []uint32 // of the names' UIDs
 }
 
+// name is a name and the number of its UID.
+type name struct {
+	text   string
+	number uint32
+}
+
+// numberOf is a UID's number as a list has it. Numbers beyond 32 bits are alike: no table has been given so many.
+func numberOf(n uint64) uint32 { return uint32(min(n, math.MaxUint32)) }
+
 // newList returns the list of sorted names.
-func newList(names []string) *list {
+func newList(names []name) *list {
 	size := 0
 	for _, n := range names {
-		size += len(n) + 1
+		size += len(n.text) + 1
 	}
 	var b strings.Builder
 	b.Grow(size)
-	l := &list{ends: make([]uint32, len(names))}
+	l := &list{ends: make([]uint32, len(names)), numbers: make([]uint32, len(names))}
 	for i, n := range names {
-		b.WriteString(n)
+		b.WriteString(n.text)
 		b.WriteByte('\n')
-		l.ends[i] = uint32(b.Len())
+		l.ends[i], l.numbers[i] = uint32(b.Len()), n.number
 	}
 	l.text = b.String()
 	l.folded = fold(l.text)
@@ -44,39 +56,43 @@ func (l *list) span(i int) (from, to uint32) {
 }
 
 // listBytes is about the memory of a name in a list.
-func listBytes(name string) int64 { return 2*int64(len(name)+1) + 4 }
+func listBytes(name string) int64 { return 2*int64(len(name)+1) + 8 }
 
 // bytes is the memory of a list; nil takes none.
 func (l *list) bytes() int64 {
 	if l == nil {
 		return 0
 	}
-	return 2*int64(len(l.text)) + 4*int64(len(l.ends))
+	return 2*int64(len(l.text)) + 8*int64(len(l.ends))
 }
 
 // with returns a list that has more names, which are sorted.
-func (l *list) with(more []string) *list {
-	all := make([]string, 0, len(l.ends)+len(more))
+func (l *list) with(more []name) *list {
+	all := make([]name, 0, len(l.ends)+len(more))
 	for i := range l.ends {
-		from, to := l.span(i)
-		name := l.text[from:to]
-		for len(more) > 0 && more[0] < name {
+		own := l.at(i)
+		for len(more) > 0 && more[0].text < own.text {
 			all, more = append(all, more[0]), more[1:]
 		}
-		if len(more) > 0 && more[0] == name {
+		if len(more) > 0 && more[0].text == own.text {
 			more = more[1:]
 		}
-		all = append(all, name)
+		all = append(all, own)
 	}
 	return newList(append(all, more...))
+}
+
+// at returns name i.
+func (l *list) at(i int) name {
+	from, to := l.span(i)
+	return name{l.text[from:to], l.numbers[i]}
 }
 
 // search adds the names that hold all words to m, in byte order.
 func (l *list) search(words []string, m *matches) {
 	if len(words) == 0 {
 		for i := range l.ends {
-			from, to := l.span(i)
-			m.add(whole, l.text[from:to])
+			m.add(whole, l.at(i))
 		}
 		return
 	}
@@ -88,7 +104,7 @@ func (l *list) search(words []string, m *matches) {
 		i = l.nameAt(i, uint32(at+found))
 		from, to := l.span(i)
 		if rank, ok := rankOf(l.folded[from:to], words); ok {
-			m.add(rank, l.text[from:to])
+			m.add(rank, l.at(i))
 		}
 		at = int(l.ends[i])
 	}
@@ -151,22 +167,45 @@ func rankOf(name string, words []string) (r rank, ok bool) {
 // matches are the best names for words, and the number of all.
 type matches struct {
 	most   int
-	byRank [ranks][]string
+	newest bool // the best are those with the highest numbers
+	byRank [ranks][]name
 	total  int
 }
 
 // add adds a name. Those of one rank come in byte order.
-func (m *matches) add(r rank, name string) {
+func (m *matches) add(r rank, n name) {
 	m.total++
-	if len(m.byRank[r]) < m.most {
-		m.byRank[r] = append(m.byRank[r], name)
+	if m.newest {
+		m.addNewest(n)
+	} else if len(m.byRank[r]) < m.most {
+		m.byRank[r] = append(m.byRank[r], n)
 	}
 }
 
-// best returns the names by rank.
+// addNewest keeps the newest names, and up to as many others before it drops these.
+func (m *matches) addNewest(n name) {
+	kept := &m.byRank[whole]
+	if *kept = append(*kept, n); len(*kept) > 2*m.most {
+		sortNewest(*kept)
+		*kept = (*kept)[:m.most]
+	}
+}
+
+func sortNewest(names []name) {
+	slices.SortStableFunc(names, func(a, b name) int { return cmp.Compare(b.number, a.number) })
+}
+
+// best returns the names by rank, or by age.
 func (m *matches) best() []string {
 	all := slices.Concat(m.byRank[:]...)
-	return all[:min(len(all), m.most)]
+	if m.newest {
+		sortNewest(all)
+	}
+	names := make([]string, min(len(all), m.most))
+	for i := range names {
+		names[i] = all[i].text
+	}
+	return names
 }
 
 // nearest returns the names that differ least from one without capitals, and in about a third of its letters at most.

@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { newPanel, read } from '../static/js/board/document.js';
 import { asks, typeOf, types } from '../static/js/board/types.js';
 import { drawingOf, drawings } from '../static/js/board/types/drawings.js';
-import { spark } from '../static/js/board/types/number.js';
+import { dotted, spark } from '../static/js/spark.js';
 import { Unknown } from '../static/js/board/types/unknown.js';
 import { faultOf, noting, toQuery } from '../static/js/query.js';
 import { defaults, formatM, parseM } from '../static/js/state.js';
@@ -37,6 +37,10 @@ test('a line is summed up by its numbers in the range', () => {
   assert.deepEqual(summary(group, [7, 9]), { last: null, least: null, greatest: null, mean: null });
   assert.deepEqual(newest({ times: [1, 2, 3], values: [7n, null, NaN] }), [1, 7n]);
   assert.deepEqual(newest({ times: [], values: [] }), []);
+});
+
+test('a point of a spark line that no line reaches is a dot', () => {
+  assert.equal(dotted('M0.00 15.00M50.00 15.00L100.00 15.00M1.00 2.00'), 'M0.00 15.00h0M50.00 15.00L100.00 15.00M1.00 2.00h0');
 });
 
 test('a spark line breaks where there is no number', () => {

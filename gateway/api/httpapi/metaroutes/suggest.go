@@ -16,11 +16,13 @@ type suggestion struct {
 	text  string // "" is all names
 	most  int
 	parts bool // names that hold the text, not those that begin with it
+
+	newest bool // of these the newest first
 }
 
 // suggest handles /api/suggest: it returns names that begin with a prefix, in byte order. Source: SuggestRpc. With
-// match=substring, which OpenTSDB does not have, it returns those that hold the words of a text, the best first, and
-// the header TotalHeader says how many do.
+// match=substring, which OpenTSDB does not have, it returns those that hold the words of a text, and the header
+// TotalHeader says how many do. The best come first, or with order=newest the newest.
 func (h *Handlers) suggest(w http.ResponseWriter, r *http.Request) error {
 	asked, err := readSuggestion(w, r)
 	if err != nil {
@@ -57,11 +59,25 @@ func (h *Handlers) suggestPrefix(ctx context.Context, asked suggestion) ([]strin
 // TotalHeader is how many names match; an answer has the first of them.
 const TotalHeader = "Downpour-Total"
 
+// OrderHeader is "newest" if the names are in this order. UIDs that are drawn at random do not have it.
+const OrderHeader = "Downpour-Order"
+
 // suggestParts returns the names that hold the words of a text, and sets their number as a header.
 func (h *Handlers) suggestParts(ctx context.Context, w http.ResponseWriter, asked suggestion) ([]string, error) {
-	names, total, err := h.Completion.Find(ctx, asked.kind, asked.text, min(asked.most, maxSuggestions))
+	most := min(asked.most, maxSuggestions)
+	if !asked.newest {
+		names, total, err := h.Completion.Find(ctx, asked.kind, asked.text, most)
+		if err == nil {
+			w.Header().Set(TotalHeader, strconv.Itoa(total))
+		}
+		return names, err
+	}
+	names, total, ok, err := h.Completion.Newest(ctx, asked.kind, asked.text, most)
 	if err == nil {
 		w.Header().Set(TotalHeader, strconv.Itoa(total))
+		if ok {
+			w.Header().Set(OrderHeader, "newest")
+		}
 	}
 	return names, err
 }
@@ -89,11 +105,12 @@ func readSuggestion(w http.ResponseWriter, r *http.Request) (asked suggestion, e
 		Q     string `json:"q"`
 		Max   string `json:"max"`
 		Match string `json:"match"`
+		Order string `json:"order"`
 	}
 	switch r.Method {
 	case http.MethodGet:
 		in.Type, in.Q, in.Max = httpio.LastValue(r, "type"), httpio.LastValue(r, "q"), httpio.LastValue(r, "max")
-		in.Match = httpio.LastValue(r, "match")
+		in.Match, in.Order = httpio.LastValue(r, "match"), httpio.LastValue(r, "order")
 	case http.MethodPost:
 		body, err := httpio.ReadBody(w, r)
 		if err != nil {
@@ -121,9 +138,12 @@ func readSuggestion(w http.ResponseWriter, r *http.Request) (asked suggestion, e
 	if !ok {
 		return asked, httpio.BadRequest("Invalid 'type' parameter:%s", in.Type)
 	}
-	asked.text, asked.parts = in.Q, in.Match == "substring"
-	if in.Match != "" && !asked.parts {
+	asked.text, asked.parts, asked.newest = in.Q, in.Match == "substring", in.Order == "newest"
+	switch {
+	case in.Match != "" && !asked.parts:
 		return asked, httpio.BadRequest("Invalid 'match' parameter: %s, want substring", in.Match)
+	case in.Order != "" && !(asked.newest && asked.parts):
+		return asked, httpio.BadRequest("Invalid 'order' parameter: %s, want newest, with match=substring", in.Order)
 	}
 	return asked, nil
 }

@@ -38,12 +38,13 @@ const dashboards = '/api/dashboards';
 
 // readers are the requests that a panel needs, by a function that sends them.
 const readers = (request) => ({
-  // suggest finds names that hold the words of a text, the best first: a list, and as its member more how many others
-  // there are.
-  suggest: (type, max = 40) => async (q, signal) => {
-    const response = await request(`/api/suggest?${new URLSearchParams({ type, q, max, match: 'substring' })}`, { signal });
+  // suggest finds names that hold the words of a text, the best first, or for the order "newest" the newest: a list,
+  // and as its members how many others there are (more), and whether it is in that order (newest).
+  suggest: (type, max = 40, order = '') => async (q, signal) => {
+    const response = await request(`/api/suggest?${new URLSearchParams({ type, q, max, match: 'substring', ...(order ? { order } : {}) })}`, { signal });
     const names = await response.json();
-    return Object.assign(names, { more: Math.max(0, Number(response.headers.get('Downpour-Total')) - names.length) });
+    const [total, told] = ['Total', 'Order'].map((h) => response.headers.get(`Downpour-${h}`));
+    return Object.assign(names, { more: Math.max(0, Number(total) - names.length), newest: told === 'newest' });
   },
 
   // tagValues returns {values, more, since}: those of a tag in the series of a metric that have some tags {key, value};
@@ -89,14 +90,14 @@ export const annotate = (annotation) => request('/api/annotation', { method: 'PO
 
 export const dashboardList = async () => (await get(dashboards)).dashboards;
 
-// startDashboard names the one to which the page at / leads, '' if there is none. Where dashboards
-// cannot be listed there is none.
-export const startDashboard = async () => {
-  const { start } = await get(dashboards).catch((error) => {
+// startPage is {start, dashboards}: the name of the dashboard to which the page at / leads, '' if there is none, and all
+// of them. Where dashboards cannot be listed there are none.
+export const startPage = async () => {
+  const { start = '', dashboards: all = [] } = await get(dashboards).catch((error) => {
     if (error.status === 401 || error.status === 403 || error.status === undefined) throw error;
     return {};
   });
-  return start ?? '';
+  return { start, dashboards: all };
 };
 
 const versionOf = (response) => Number(/\d+/.exec(response.headers.get('ETag') ?? '')?.[0] ?? 0);

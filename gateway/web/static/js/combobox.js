@@ -4,8 +4,8 @@
 let made = 0;
 
 // combobox enhances input; suggest(text, signal) returns names, and as its member more how many it has left out;
-// onPick(value) is called when one is taken or the field is left changed.
-export function combobox(input, suggest, onPick) {
+// onPick(value) is called when one is taken, or the field is left changed; while searches() is true only when one is taken.
+export function combobox(input, suggest, onPick, searches = () => false) {
   const list = document.createElement('ul');
   list.id = (input.id || `combo-${++made}`) + '-list';
   list.setAttribute('role', 'listbox');
@@ -78,7 +78,7 @@ export function combobox(input, suggest, onPick) {
   input.addEventListener('input', soon);
   input.addEventListener('focus', () => { taken = input.value; });
   input.addEventListener('click', soon);
-  input.addEventListener('blur', () => take(input.value.trim()));
+  input.addEventListener('blur', () => (searches() ? close() : take(input.value.trim())));
   input.addEventListener('keydown', (e) => {
     const n = options().length;
     if (e.key === 'ArrowDown' || e.key === 'ArrowUp') {

@@ -19,7 +19,8 @@ import { describe } from './messages.js';
 import { listNotes } from './noteslist.js';
 import { effectiveDownsample, faultOf } from './query.js';
 import { Questions } from './questions.js';
-import { fromHash, panned, toHash, windowOf } from './state.js';
+import { emptyQuery, fromHash, panned, toHash, windowOf } from './state.js';
+import { Start } from './start.js';
 import { Tooltip } from './tooltip.js';
 
 const $ = (id) => document.getElementById(id);
@@ -50,7 +51,7 @@ const legend = new Legend($('legend'), toggle, (label) => chart.emphasise(label)
 const controls = new Controls(go);
 const fold = new Fold($('fold'), [$('query')], $('view'));
 const keys = new Keys([
-  { title: 'On this page', keys: [{ key: 'p', does: 'pauses, and goes on', run: () => pause() }, { key: 'z', does: 'resets the zoom', run: () => reset() }] },
+  { title: 'On this page', keys: [{ key: '/', does: 'finds a metric', run: () => $('metric').focus() }, { key: 'p', does: 'pauses, and goes on', run: () => pause() }, { key: 'z', does: 'resets the zoom', run: () => reset() }] },
   { ...ofCharts, keys: [...ofCharts.keys, { key: 'Enter', does: 'pins the point' }] },
 ]);
 const inspects = ['explain', 'trace'].map((kind) => new Inspect($(kind), kind));
@@ -59,6 +60,7 @@ const live = new LiveClient(`${location.protocol === 'https:' ? 'wss' : 'ws'}://
   onState: (c) => { connection = c; if (c.code === 1008) $('token-form').hidden = false; redraw(); },
 });
 
+const start = new Start($('start'), live, (metric) => charted(metric));
 const questions = new Questions(live, redraw, (e) => e.about?.close());
 const entries = () => questions.entries();
 const everything = () => questions.everything();
@@ -72,7 +74,14 @@ function go(change, small = false) {
   apply();
 }
 
+// charted is the address of a chart of a metric.
+const charted = (metric) => toHash({ ...state, queries: [{ ...emptyQuery(), metric }] });
+
+// starting says whether the page shows what is stored, because nothing is chosen.
+const starting = () => metricsExist !== false && !state.queries.some((q) => q.metric);
+
 function apply() {
+  document.body.toggleAttribute('data-start', starting());
   controls.show(state);
   document.documentElement.dataset.theme = state.theme;
   for (const details of document.querySelectorAll('details')) details.open = state.open.includes(details.id);
@@ -83,7 +92,15 @@ function apply() {
   if (metrics.length === 0) fold.set(true);
   questions.ask(state, now());
   inspects.forEach((i) => i.show(questions.asked.map((e, n) => e && { letter: letter(n), query: e.query }).filter(Boolean)));
+  showStart();
   redraw(true);
+}
+
+// showStart shows the metrics once it is known that there are some, or ends that.
+function showStart() {
+  document.body.toggleAttribute('data-start', starting());
+  if (starting() && metricsExist) start.show($('metric').value.trim());
+  else start.close();
 }
 
 // redraw draws in the next frame, however often it is called; a hidden page
@@ -198,27 +215,26 @@ function reset() {
   return zoomed;
 }
 
-// first chooses something to look at on a page that names nothing: a dashboard, while nothing but
-// this host's metrics is stored, or a metric.
+// first finds out what there is to look at on a page that names nothing: a dashboard, while nothing but
+// this host's metrics is stored, or all metrics.
 let next = null;
 async function first() {
   clearTimeout(next);
   if (state.queries.some((q) => q.metric)) return;
   let wait = 1000;
   try {
-    const start = location.hash ? '' : await api.startDashboard();
-    if (start && !location.hash) return location.replace(`/d/${start}`);
-    const [load] = await api.suggest('metrics')('proc.loadavg.1min');
-    const [any] = load ? [load] : await api.suggest('metrics')('');
-    metricsExist = any !== undefined;
-    if (metricsExist && !state.queries.some((q) => q.metric)) {
-      return go({ queries: [{ ...state.queries[0], metric: any }] }, true);
-    }
+    const { start: board, dashboards } = await api.startPage();
+    if (board && !location.hash) return location.replace(`/d/${board}`);
+    start.offer(dashboards);
+    metricsExist = (await api.suggest('metrics', 1)('')).length > 0;
+    showStart();
+    if (metricsExist) return redraw();
   } catch { wait = 5000; }
   redraw();
   clearTimeout(next);
   next = setTimeout(first, wait);
 }
+$('queries').addEventListener('input', (e) => { if (e.target.id === 'metric' && starting() && metricsExist) start.find(e.target.value.trim()); });
 
 function loadAggregators() {
   api.aggregators().then((list) => controls.aggregators(list), () => setTimeout(loadAggregators, 5000));
@@ -255,6 +271,7 @@ for (const event of ['popstate', 'hashchange']) {
 }
 addEventListener('online', () => live.connect());
 document.addEventListener('visibilitychange', () => {
+  start.see(!document.hidden);
   if (document.hidden) return;
   if (connection && !connection.connected) live.connect();
   redraw();
@@ -274,6 +291,7 @@ $('token-form').addEventListener('submit', (e) => {
 window.__downpour = {
   points,
   series: () => picture.labels.slice(),
+  cards: () => start.drawn(),
   last: () => {
     const found = lines.map((l) => l.group).filter((g) => g.times.length > 0).sort((a, b) => b.times.at(-1) - a.times.at(-1))[0];
     return found ? { metric: found.metric, tags: found.tags, time: found.times.at(-1), value: found.values.at(-1) } : null;

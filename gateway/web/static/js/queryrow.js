@@ -20,7 +20,8 @@ export class QueryRow {
     options(this.step, [['auto', 'auto'], ['', 'as stored'], ...intervals.map((i) => [i, i])]);
     options(this.by, functions.map((f) => [f, f]));
     this.percentiles.setAttribute('aria-describedby', this.said.id);
-    combobox(this.metric, suggest('metrics'), (metric) => onChange({ metric, tags: [] }));
+    // On the start page what is typed finds metrics, and charts none before it is taken.
+    combobox(this.metric, suggest('metrics'), (metric) => onChange({ metric, tags: [] }), () => document.body.hasAttribute('data-start'));
     this.aggregator.addEventListener('change', () => onChange({ aggregator: this.aggregator.value }));
     for (const s of [this.step, this.by]) s.addEventListener('change', () => this.#downsampled());
     this.rate.addEventListener('change', () => onChange({ rate: this.rate.checked ? 'rate' : '' }));

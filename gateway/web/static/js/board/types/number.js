@@ -2,6 +2,7 @@
 
 import { drawn, make } from '../../element.js';
 import { clock, exact, plural, value } from '../../format.js';
+import { spark } from '../../spark.js';
 import { newest } from '../../stats.js';
 import { bandOf } from '../../thresholds.js';
 
@@ -32,19 +33,4 @@ export class Single {
 
   // move follows the time: what was drawn would stand still otherwise.
   move() { this.draw(this.owner.lines, this.owner); }
-}
-
-// spark is the path of a line in a box of 100 by 30; it breaks where there is no number.
-export function spark({ times, values }, [from, to]) {
-  const drawable = values.map((v) => (v === null || !Number.isFinite(Number(v)) ? null : Number(v)));
-  const [low, high] = drawable.reduce(([l, h], v) => (v === null ? [l, h] : [Math.min(l, v), Math.max(h, v)]), [Infinity, -Infinity]);
-  let [path, pen] = ['', 'M'];
-  times.forEach((t, i) => {
-    const v = drawable[i];
-    if (v === null || t < from) { pen = 'M'; return; }
-    const y = high === low ? 15 : 28 - (26 * (v - low)) / (high - low);
-    path += `${pen}${((100 * (t - from)) / (to - from)).toFixed(2)} ${y.toFixed(2)}`;
-    pen = 'L';
-  });
-  return path;
 }
