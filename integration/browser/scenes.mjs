@@ -138,12 +138,20 @@ export const scenes = {
   },
   unfolded: { hash: `start=15m-ago&${cpu}`, status: 'live', script: (s) => { s.answer = byMetric; }, act: unfold, narrow: unfold },
   keys: { hash: `start=15m-ago&${cpu}`, status: 'live', script: (s) => { s.answer = byMetric; }, act: (page) => page.keyboard.press('?') },
+  adding: {
+    hash: `start=15m-ago&${cpu}&shift=1h`, status: 'live', script: (s) => { s.answer = byMetric; s.api = notes; Object.assign(s, { dashboards: stored().dashboards }); },
+    act: async (page) => { await page.locator('#to-dashboard').click(); await page.locator('#adding').waitFor(); },
+  },
   nodata: { hash: 'm=avg:quiet.metric{host=nobody}', status: 'nodata', script: () => {} },
   unknown: { hash: 'm=avg:no.such.metric', status: 'unknown', script: (s) => { s.answer = error(400, "No such name for 'metrics': 'no.such.metric'", true); } },
   error: { hash: 'm=avg:cpu.user', status: 'error', script: (s) => { s.answer = error(400, 'Invalid interval: 0m', false); } },
   toomany: {
     hash: 'm=none:cpu.user{host=*}', status: 'toomany',
     script: (s) => { s.answer = (q) => Array.from({ length: 230 }, (_, i) => result('cpu.user', { host: `h${i}` }, { ...span(q), step: 60, value: wave(i, 5 + (i % 40)) })); },
+  },
+  manylines: {
+    hash: 'start=15m-ago&m=none:cpu.user{host=*}&only=h1&most=10', status: 'live',
+    script: (s) => { s.answer = (q) => Array.from({ length: 200 }, (_, i) => result('cpu.user', { host: `h${i}.rack-${i % 7}.example` }, { ...span(q), step: 60, value: wave(i, 5 + (i % 40)) })); }, act: hover,
   },
   disconnected: { hash: `start=15m-ago&${cpu}`, status: 'disconnected', script: (s) => { s.answer = byMetric; }, act: async (page, s) => { s.refuse = 503; s.api = () => ({ status: 403, body: { error: { message: 'CORS domain not allowed' } } }); s.drop(); }, then: 'disconnected', first: 'live' },
   polling: { hash: `start=15m-ago&${cpu}`, status: 'polling', script: (s) => { s.refuse = 400; s.answer = byMetric; } },

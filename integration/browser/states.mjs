@@ -475,3 +475,144 @@ test('the start page lists metrics with small charts, newest first, finds them, 
   await untilStatus(page, 'live');
   sound();
 });
+
+const manyHosts = () => Array.from({ length: 200 }, (_, i) => ramp({ host: `web${i}`, dc: 'eu' })[0]).map((r, i) => ({ ...r, dps: r.dps.map(([t, v]) => [t, v * (i + 1)]) }));
+
+test('two hundred lines have a table: sorted, searched, the first of them, with values at the cursor', async () => {
+  scripted(manyHosts);
+  await open(`start=${end - 90}&m=avg:m{host=*}`);
+  const rows = () => page.locator('#lines tbody tr').count();
+  const drawnLines = () => page.evaluate(() => window.__downpour.shown().length);
+  await until('a table', async () => (await rows()) === 200);
+  assert.equal(await page.locator('#legend').isVisible(), false);
+
+  const only = page.getByRole('textbox', { name: 'Lines with' });
+  await only.fill('web19');
+  await until('those found', async () => (await rows()) === 11 && (await drawnLines()) === 11);
+  assert.equal(await text('.line-tools [role=status]'), '11 of 200 lines');
+  await untilAddress(/only=web19/);
+  await only.fill('');
+  await page.getByRole('combobox', { name: 'How many lines' }).selectOption('top 5');
+  await until('five', async () => (await rows()) === 5 && (await drawnLines()) === 5);
+  const names = () => page.locator('#lines tbody button span').allTextContents();
+  assert.deepEqual((await names()).sort(), [195, 196, 197, 198, 199].map((i) => `host=web${i}`));
+  await page.locator('#lines thead').getByRole('button', { name: 'Least' }).click();
+  await page.locator('#lines thead').getByRole('button', { name: 'Least' }).click();
+  await until('the five least', async () => (await names()).join() === [0, 1, 2, 3, 4].map((i) => `host=web${i}`).join());
+
+  const box = await page.locator('#chart .u-over').boundingBox();
+  await page.mouse.move(box.x + box.width / 2, box.y + 60);
+  const at = () => page.locator('#lines tbody td[data-by=at]').allTextContents();
+  await until('values at the cursor', async () => { const [first, second] = (await at()).map(Number); return first > 0 && second === 2 * first; });
+  await page.mouse.move(5, 5);
+  await until('none without it', async () => (await at()).every((v) => v === ''));
+
+  // The address has it all, and a phone has room for it.
+  await page.setViewportSize({ width: 390, height: 800 });
+  await page.reload();
+  await until('five again', async () => (await rows()) === 5 && (await drawnLines()) === 5);
+  assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
+  await page.getByRole('button', { name: 'As a list' }).click();
+  await untilAddress(/legend=list/);
+  await until('a list', async () => (await page.locator('#legend button').count()) === 200 && (await page.locator('#legend').isVisible()));
+  assert.equal(await drawnLines(), 5, 'what is chosen stays chosen');
+  sound();
+});
+
+test('lines are called as their query says', async () => {
+  scripted(() => [...ramp({ host: 'a', dc: 'eu' }), ...ramp({ host: 'b', dc: 'eu' })]);
+  await open('m=avg:m{host=*}');
+  await page.getByLabel('Name of lines').fill('{host} in {dc}');
+  await page.keyboard.press('Tab');
+  await untilAddress(/n={host} in {dc}|n={host}\+in\+{dc}/);
+  await until('the names', async () => (await series()).join() === 'a in eu,b in eu');
+  scripted(() => ramp({ host: 'a', dc: 'eu' }));
+  await open('start=14m-ago&m=avg:m{dc=eu}');
+  await until('the tag that was grouped by', async () => (await series()).join() === 'dc=eu');
+  sound();
+});
+
+test('a chart is added to a new dashboard, to one that is there, and opened from there as it was', async () => {
+  scripted(hostsOf);
+  await open('start=3h-ago&m=avg:auto:cpu.user{host=*}&n={host}');
+  const dialog = page.getByRole('dialog', { name: 'Add to a dashboard' });
+  const add = page.getByRole('button', { name: 'Add to dashboard' });
+  await add.click();
+  await dialog.getByRole('button', { name: 'Add', exact: true }).click();
+  await until('that a title is wanted', async () => (await text('#adding-fault')) === 'A new dashboard has a title.');
+  await dialog.getByLabel('Its title').fill('Web servers');
+  await page.keyboard.press('Enter');
+  await until('it said', async () => (await text('#told')) === 'Added to Web servers.');
+  assert.equal(await page.evaluate(() => document.activeElement.id), 'to-dashboard');
+  const kept = () => JSON.parse(server.dashboards.get('web-servers').at(-1));
+  assert.deepEqual(kept(), { form: 1, title: 'Web servers', range: { from: '3h-ago', to: '' },
+    panels: [{ id: 'p1', type: 'lines', title: 'cpu.user', place: { x: 0, y: 0, w: 6, h: 8 }, queries: [{ m: 'avg:auto:cpu.user{host=*}', alias: '{host}' }] }] });
+
+  // Somebody else saves while the second one is added: nothing of either is lost.
+  server.api = (path, parameters, body, method) => {
+    if (path !== '/api/dashboards/web-servers' || method !== 'PUT') return null;
+    server.api = () => null;
+    server.dashboards.get('web-servers').push(JSON.stringify({ ...kept(), title: 'Theirs' }));
+    return { status: 409, body: { error: { code: 409, message: 'version 2 was saved' } } };
+  };
+  await add.click();
+  await dialog.getByLabel('Title of the panel').fill('Once more');
+  await dialog.getByRole('button', { name: 'Add', exact: true }).click();
+  await until('both', () => kept().panels.length === 2 && kept().title === 'Theirs');
+
+  await page.locator('#told a').click();
+  await until('its panels', async () => (await page.evaluate(() => window.__downpour?.panels?.()?.length)) === 2);
+  await page.getByRole('link', { name: 'Open as chart: Once more' }).click();
+  await untilStatus(page, 'live');
+  assert.equal(decodeURIComponent(hash()), '#start=3h-ago&m=avg:auto:cpu.user{host=*}&n={host}');
+  sound();
+});
+
+test('a chart is compared with before, and its link is copied', async () => {
+  // A day ago the values were ten times as high.
+  const day = 86400;
+  scripted((q) => { const from = Number(q.start) > 0 ? Number(q.start) : now() - 900; const past = q.end !== undefined; return [result('m', { host: 'a' }, { from, to: past ? Number(q.end) : now(), step: 60, value: () => (past ? 10 : 1) })]; });
+  await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+  await open('start=15m-ago&m=avg:m{host=*}');
+  await page.getByLabel('Compare').selectOption('a day ago');
+  await untilAddress(/shift=1d/);
+  await until('both lines', async () => (await series()).join() === 'host=a,host=a (1d ago)');
+  const asked = server.subs.find((s) => s.query?.end !== undefined);
+  assert.ok(Math.abs(Number(asked.query.start) - (now() - 900 - day)) < 5, JSON.stringify(asked.query));
+  const [times, , before] = await columns();
+  assert.ok(before.filter((v) => v === 10).length >= 13 && times.at(-1) <= now(), 'what was there a day ago stands at today’s times');
+  await page.getByRole('button', { name: 'Copy link' }).click();
+  await until('it said', async () => (await text('#told')) === 'The link is copied.');
+  assert.equal(await page.evaluate(() => navigator.clipboard.readText()), page.url());
+  sound();
+});
+
+test('a chart is annotated by a button, and by a drag, where the token may', async () => {
+  scripted(() => ramp());
+  server.api = (path, p, body) => (path === '/api/query' && body?.globalAnnotations ? { body: [] } : null);
+  await open(`start=${end - 90}&m=avg:m{host=*}`);
+  await page.getByRole('button', { name: 'Annotate' }).click();
+  await page.getByLabel('Text', { exact: true }).fill('deployed');
+  await page.locator('#note-save').click();
+  await until('it is listed', async () => /deployed$/.test(await text('#notes-list ul')));
+  const box = await page.locator('#chart .u-over').boundingBox();
+  await page.keyboard.down('Control');
+  await page.mouse.move(box.x + box.width * 0.3, box.y + 60);
+  await page.mouse.down();
+  await page.mouse.move(box.x + box.width * 0.6, box.y + 80, { steps: 4 });
+  await page.mouse.up();
+  await page.keyboard.up('Control');
+  await page.locator('#note').waitFor();
+  await page.getByLabel('Text', { exact: true }).fill('slow');
+  await page.locator('#note-save').click();
+  await until('both', async () => (await page.locator('#notes-list li').count()) === 2);
+  const [, slow] = server.annotations;
+  assert.ok(slow.endTime > slow.startTime && slow.description === 'slow', JSON.stringify(slow));
+
+  server.mayWrite = false;
+  await page.reload();
+  await untilStatus(page, 'live');
+  await until('the list', async () => (await page.locator('#notes-list li').count()) === 2);
+  assert.equal(await page.getByRole('button', { name: 'Annotate' }).isVisible(), false);
+  sound();
+});

@@ -72,6 +72,27 @@ test('lines are named by what tells them apart', () => {
   assert.deepEqual(labels([g({}, 'm'), g({}, 'n')]), ['m', 'n']);
 });
 
+test('one line, or lines that no tag tells apart, are named by what they were grouped by', () => {
+  const g = (tags, grouped, metric = 'm') => ({ metric, tags, grouped });
+  assert.deepEqual(labels([g({ host: 'a', dc: 'x' }, ['host'])]), ['host=a']);
+  assert.deepEqual(labels([g({ host: 'a', dc: 'x' }, [])]), ['m']);
+  assert.deepEqual(labels([g({ host: 'a' }, []), g({}, [], 'n')]), ['m', 'n'], 'the metric tells them apart');
+  assert.deepEqual(labels([g({ host: 'a' }, ['host']), g({}, [], 'n')]), ['m host=a', 'n']);
+  assert.deepEqual(labels([g({ host: 'a', dc: 'x' }, ['host', 'dc']), g({ host: 'b', dc: 'x' }, ['host', 'dc'])]), ['host=a', 'host=b']);
+});
+
+test('an alias names a line by its own, and lines that share one stay apart', () => {
+  const g = (alias, tags, more = {}) => ({ metric: 'm', tags, grouped: [], alias, ...more });
+  assert.deepEqual(labels([g('{host}', { host: 'a' }), g('{host}', { host: 'b' })]), ['a', 'b']);
+  assert.deepEqual(labels([g('{metric} of {host} {no}', { host: '{metric}' })]), ['m of {metric}']);
+  assert.deepEqual(labels([g('{no}', { host: 'a' })]), ['m']);
+  assert.deepEqual(labels([g('cpu', { host: 'a' }), g('cpu', { host: 'b' })]), ['cpu host=a', 'cpu host=b']);
+  assert.deepEqual(labels([g('{percentile}', {}, { percentile: 'p50' }), g('', {}, { percentile: 'p99' })]), ['p50', 'p99']);
+  // What a pattern makes of one line is what another is called: still each has a name of its own.
+  const clash = labels([g('host=b', { host: 'a' }, { letter: 'A' }), g('', { host: 'b' }, { letter: 'B' })]);
+  assert.equal(new Set(clash).size, 2, clash.join());
+});
+
 test('a line of percentiles is named by its own', () => {
   const g = (metric, tags) => withPercentile({ metric, tags });
   assert.deepEqual(labels([g('m_pct_50.0', {}), g('m_pct_99.9', {})]), ['p50', 'p99.9']);

@@ -10,7 +10,7 @@ import { dotted, spark } from '../static/js/spark.js';
 import { Unknown } from '../static/js/board/types/unknown.js';
 import { faultOf, noting, toQuery } from '../static/js/query.js';
 import { defaults, formatM, parseM } from '../static/js/state.js';
-import { newest, sorted, summary, top } from '../static/js/stats.js';
+import { chosen, newest, sorted, summary, top } from '../static/js/stats.js';
 import { bandOf, bandsOf, format, parse } from '../static/js/thresholds.js';
 
 test('every type has a drawing, and a new panel of it is a sound document', () => {
@@ -106,4 +106,17 @@ test('lines that stand on each other meet, and a heat map asks for buckets', () 
   assert.deepEqual([query.queries[0].showHistogramBuckets, query.queries[0].percentiles, query.queries[0].aggregator, query.queries[0].downsample, query.queries[0].rollupUsage], [true, undefined, 'sum', '1m-sum', undefined]);
   assert.equal(faultOf(parseM(m)), '');
   assert.equal(noting(query).queries[0].downsample, '0all-sum');
+});
+
+test('of many lines those are chosen whose names hold all words, and of these the first', () => {
+  const rows = ['web01 dc=eu', 'web02 dc=us', 'db01 dc=eu', 'WEB03 dc=eu'].map((label, i) => ({ label, last: [3, 1, null, 2][i], mean: [1, 2, 3, 4][i] }));
+  const f = (choice, order = { by: '', down: true }) => chosen(rows, choice, order).map((r) => r.label.split(' ')[0]).join();
+  assert.equal(f({}), 'web01,web02,db01,WEB03');
+  assert.equal(f({ only: ' eu  Web' }), 'web01,WEB03');
+  assert.equal(f({ only: 'no' }), '');
+  assert.equal(f({ most: 2 }), 'web01,WEB03');
+  assert.equal(f({ most: 2 }, { by: 'label', down: false }), 'web01,WEB03');
+  assert.equal(f({ most: 1 }, { by: 'mean', down: false }), 'web01');
+  assert.equal(f({ most: 2, only: 'eu' }, { by: 'mean', down: true }), 'db01,WEB03');
+  assert.equal(f({ most: 9 }), 'web01,web02,db01,WEB03');
 });

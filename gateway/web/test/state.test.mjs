@@ -30,14 +30,14 @@ test('every state survives its address', () => {
   const { random, pick } = chance(seed);
   const query = () => ({
     aggregator: pick(['avg', 'sum', 'p99']), downsample: pick(['auto', '', '1m-avg', '10s-max-nan']), rate: pick(['', 'rate', 'rate{counter}']), percentiles: pick(['', '50', '50,99.9', '50, x', '150:[{', '50]']),
-    metric: pick(['proc.stat.cpu', 'größe/x_y-z']), right: pick([true, false]),
+    metric: pick(['proc.stat.cpu', 'größe/x_y-z']), alias: pick(['', '{host} x&n=1']), right: pick([true, false]),
     tags: [{ key: 'host', value: pick(['*', 'a|b', 'regexp(a,b{2})', 'x y&z#+%']), group: pick([true, false]) }, { key: 'type', value: 'user', group: false }].slice(0, random(3)),
   });
   for (let n = 0; n < 1000; n++) {
     const state = {
       start: pick(['15m-ago', '7d-ago', '1700000000']), end: pick(['', '1700003600']), queries: Array.from({ length: 1 + random(3) }, query),
       formulas: Array.from({ length: random(3) }, () => ({ expr: pick(['a / (a + b) * 100', 'a>b?a:b', '100%a&b|c#"<']), name: pick(['', 'busy %', 'x&f=y']), right: pick([true, false]) })),
-      zoom: pick([null, [1700000000, 1700000060]]), hide: pick([[], ['host=a', 'host=b&c dc=x|y']]), pins: pick([[], [1700000000.25, 1700000030]]), pause: pick([null, 1700000100]),
+      zoom: pick([null, [1700000000, 1700000060]]), hide: pick([[], ['host=a', 'host=b&c dc=x|y']]), shift: pick(['', '1w']), legend: pick(['', 'list', 'table']), only: pick(['', 'web a&b']), most: pick([0, 5]), pins: pick([[], [1700000000.25, 1700000030]]), pause: pick([null, 1700000100]),
       log: pick([true, false]), notes: pick([true, false]), tz: pick(['', 'UTC', 'Asia/Kolkata']), theme: pick(['', 'dark', 'light']), open: pick([[], ['table', 'trace']]),
     };
     // Filters come after what is grouped by, as in the expression.

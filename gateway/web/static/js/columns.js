@@ -81,21 +81,43 @@ export function withPercentile(group) {
   return percentile === undefined ? group : { ...group, metric, percentile: `p${Number(percentile)}` };
 }
 
-// labels names each group by its percentile, by the tags that tell it from the
-// others, and by its query's letter where two queries would give the same name.
+// labels names each group by its percentile, by the tags that tell it from the others of its metric, and by its query's
+// letter where two queries would give the same name. One that has its metric for itself has the tags that were grouped
+// by (grouped); a single one that does not say has all. One with an alias is named by that.
 export function labels(groups) {
-  const keys = [...new Set(groups.flatMap((g) => Object.keys(g.tags)))].sort();
-  const varying = keys.filter((k) => new Set(groups.map((g) => g.tags[k])).size > 1);
-  const metrics = new Set(groups.map((g) => g.metric)).size > 1;
-  const names = groups.map((g) => {
-    const shown = varying.length > 0 ? varying : groups.length === 1 ? keys : [];
+  const byMetric = new Map(groups.map((g) => [g.metric, []]));
+  for (const g of groups) byMetric.get(g.metric).push(g);
+  const varying = new Map([...byMetric].map(([metric, own]) => {
+    const keys = [...new Set(own.flatMap((g) => Object.keys(g.tags)))].sort();
+    return [metric, keys.filter((k) => new Set(own.map((g) => g.tags[k])).size > 1)];
+  }));
+  const metrics = byMetric.size > 1;
+  const owns = groups.map((g) => {
+    const alone = byMetric.get(g.metric).length === 1;
+    const shown = alone ? Object.keys(g.tags).sort().filter((k) => g.grouped?.includes(k) ?? groups.length === 1) : varying.get(g.metric);
     const tags = shown.filter((k) => k in g.tags).map((k) => `${k}=${g.tags[k]}`).join(' ');
-    const own = [g.percentile, tags].filter(Boolean).join(' ');
-    return metrics || !own ? `${g.metric} ${own}`.trim() : own;
+    return [g.percentile, tags].filter(Boolean).join(' ');
   });
+  const natural = groups.map((g, i) => (metrics || !owns[i] ? `${g.metric} ${owns[i]}`.trim() : owns[i]));
+  const aliases = groups.map((g, i) => (g.alias ? aliased(g) : natural[i]));
+  // An alias that several lines share does not hide what tells these apart.
+  const names = twice(aliases).map((more, i) => (more && groups[i].alias ? `${aliases[i]} ${owns[i]}`.trim() : aliases[i]));
+  const lettered = twice(names).map((more, i) => (more && groups[i].letter ? `${groups[i].letter} ${names[i]}` : names[i]));
+  return twice(lettered).map((more, i) => (more && groups[i].alias ? `${groups[i].letter ?? ''} ${natural[i]}`.trim() : lettered[i]));
+}
+
+// twice says of each name whether another one is equal.
+function twice(names) {
   const times = new Map();
   for (const n of names) times.set(n, (times.get(n) ?? 0) + 1);
-  return names.map((n, i) => (times.get(n) > 1 && groups[i].letter ? `${groups[i].letter} ${n}` : n));
+  return names.map((n) => times.get(n) > 1);
+}
+
+// aliased puts a group's own into an alias: {host} is its value of that tag, {metric} and {percentile} are those. What it
+// does not have is nothing.
+function aliased({ alias, metric, percentile = '', tags }) {
+  const own = { metric, percentile };
+  return alias.replace(/\{([^{}]+)\}/g, (_, key) => (Object.hasOwn(tags, key) ? tags[key] : Object.hasOwn(own, key) ? own[key] : '')).trim() || metric;
 }
 
 // Looks keeps the look of each line, a number, for as long as it is there: a

@@ -4,8 +4,9 @@
 
 import * as api from './api.js';
 import { About, merged } from './about.js';
+import { AddingDialog } from './addingdialog.js';
 import { Chart } from './chart.js';
-import { Looks, labels, letter, toColumns } from './columns.js';
+import { Looks, letter, toColumns } from './columns.js';
 import { Controls } from './controls.js';
 import { DataTable } from './datatable.js';
 import { arrow, csv, png, save } from './download.js';
@@ -13,13 +14,17 @@ import { Fold } from './fold.js';
 import { plural, time } from './format.js';
 import { Inspect } from './inspect.js';
 import { Keys, ofCharts } from './keys.js';
-import { Legend } from './legend.js';
+import { LinesLegend } from './lineslegend.js';
 import { LiveClient } from './live.js';
 import { describe } from './messages.js';
+import { Notes } from './notes.js';
 import { listNotes } from './noteslist.js';
 import { effectiveDownsample, faultOf } from './query.js';
+import { options } from './queryrow.js';
 import { Questions } from './questions.js';
+import { Earlier, labelled, looksOf, shifts } from './shift.js';
 import { emptyQuery, fromHash, panned, toHash, windowOf } from './state.js';
+import { summary } from './stats.js';
 import { Start } from './start.js';
 import { Tooltip } from './tooltip.js';
 
@@ -43,11 +48,13 @@ const chart = new Chart($('chart'), {
   onCursor: (c) => { cursor = c; showCursor(); },
   onPin: (t) => go({ pins: state.pins.includes(t) ? state.pins.filter((p) => p !== t) : [...state.pins, t].slice(-4) }, true),
   onPan: (by) => { const part = panned(state, by, now()); if (part) go(part); },
+  mayMark: () => annotations.may,
+  onMark: (from, to) => annotations.open(from, to),
   onRead: (text) => { $('readout').textContent = text; },
   onDraw: (plot) => tooltip.pin(state.pins, plot, picture),
 });
 const table = new DataTable($('table'));
-const legend = new Legend($('legend'), toggle, (label) => chart.emphasise(label));
+const legend = new LinesLegend($('legend'), { onToggle: toggle, onPoint: (label) => chart.emphasise(label) }, (choice) => go(choice, true));
 const controls = new Controls(go);
 const fold = new Fold($('fold'), [$('query')], $('view'));
 const keys = new Keys([
@@ -62,6 +69,9 @@ const live = new LiveClient(`${location.protocol === 'https:' ? 'wss' : 'ws'}://
 
 const start = new Start($('start'), live, (metric) => charted(metric));
 const questions = new Questions(live, redraw, (e) => e.about?.close());
+const earlier = new Earlier(live, redraw);
+const annotations = new Notes(() => redraw(true));
+new AddingDialog(() => state, (nodes) => $('told').replaceChildren(...nodes));
 const entries = () => questions.entries();
 const everything = () => questions.everything();
 const points = () => questions.points();
@@ -91,6 +101,10 @@ function apply() {
   $('fold').textContent = `Query${metrics.length > 0 ? `: ${metrics.join(', ')}` : ''}`;
   if (metrics.length === 0) fold.set(true);
   questions.ask(state, now());
+  earlier.ask(state, state.shift, now());
+  $('compare').value = [...$('compare').options].some((o) => o.value === state.shift) ? state.shift : '';
+  $('told').replaceChildren();
+  if (metrics.length > 0) annotations.show(state, windowOf(state, now()));
   inspects.forEach((i) => i.show(questions.asked.map((e, n) => e && { letter: letter(n), query: e.query }).filter(Boolean)));
   showStart();
   redraw(true);
@@ -117,7 +131,9 @@ function draw() {
   fresh = false;
   picture.range = range();
   chart.draw(picture);
-  legend.draw(picture);
+  legend.draw(picture, rows, new Set(state.hide));
+  $('legend-as').hidden = picture.labels.length === 0;
+  $('legend-as').textContent = legend.isTable(picture.labels.length) ? 'As a list' : 'As a table';
   showCursor();
   table.draw(lines.filter((l) => !picture.hidden.has(l.label)), picture.range, state.tz);
   say();
@@ -125,15 +141,17 @@ function draw() {
 
 // collect makes a picture of the answers.
 function collect() {
-  lines = questions.lines(state);
-  const names = labels(lines.map((l) => ({ ...l.group, letter: l.letter })));
-  lines.forEach((l, i) => { l.label = names[i]; });
+  lines = [...questions.lines(state), ...earlier.lines(Math.min(now(), range()[1]))];
+  labelled(lines);
+  const names = lines.map((l) => l.label);
+  legend.set(state.legend, { only: state.only, most: state.most });
   const data = toColumns(lines.map((l) => ({ times: l.group.times, values: l.group.values, step: l.step })), state.log);
   picture = {
-    labels: names, looks: looks.assign(names), sides: lines.map((l) => l.right), data, range: range(), hidden: new Set(state.hide),
+    labels: names, looks: looksOf(looks, lines), sides: lines.map((l) => l.right), data, range: range(), hidden: new Set(state.hide),
     notes: notes(),
     pins: state.pins, log: state.log, zone: state.tz, theme: state.theme,
   };
+  for (const label of legend.left(rows())) picture.hidden.add(label);
   questions.asked.forEach((e, i) => {
     const groups = e?.shown ? [...e.shown.groups.values()] : [];
     const summed = [...new Set(groups.flatMap((g) => g.aggregateTags))];
@@ -143,13 +161,19 @@ function collect() {
   listNotes(picture.notes, state.tz);
 }
 
+// rows are the lines as the table of the legend has them.
+const rows = () => lines.map((l, i) => ({ label: l.label, look: picture.looks[i], right: l.right, ...summary(l.group, picture.range) }));
+
 // notes asks for the annotations of what is answered, while they are wanted.
 function notes() {
   for (const e of entries()) {
     if (state.notes && e.answered) e.about ??= new About(e.query, () => redraw(true));
     else if (!state.notes) { e.about?.close(); e.about = null; }
   }
-  return merged(entries().map((e) => e.about).filter(Boolean), windowOf(state, now()));
+  const [from, to] = windowOf(state, now());
+  const global = state.notes ? annotations.all.filter((n) => n.time >= from && n.time <= to) : [];
+  const all = new Map([...merged(entries().map((e) => e.about).filter(Boolean), [from, to]), ...global].map((n) => [`${n.time} ${n.text}`, n]));
+  return [...all.values()].sort((a, b) => a.time - b.time);
 }
 
 function showNumbers() {
@@ -177,6 +201,8 @@ function say() {
     row.tell(told ? q.text : '', q?.kind ?? '', faults[i]);
   });
   questions.ofFormulas().forEach(({ kind, text }, i) => controls.formulas[i].tell(text, kind));
+  const before = earlier.said();
+  if ($('compare-said').textContent !== before) $('compare-said').textContent = before;
   const empty = picture.data[0].length === 0;
   $('message').hidden = !empty || faults.some(Boolean) || ['live', 'complete', 'paused', 'polling'].includes(kind);
   $('message').textContent = text;
@@ -189,7 +215,7 @@ function say() {
 const range = () => state.zoom || windowOf(state, now());
 
 function showCursor() {
-  legend.values(picture.data, cursor);
+  legend.values(cursor);
   tooltip.show(cursor, picture);
 }
 
@@ -263,6 +289,13 @@ for (const details of document.querySelectorAll('details')) {
     go({ open: details.open ? [...state.open, details.id] : state.open.filter((id) => id !== details.id) }, true);
   });
 }
+$('legend-as').addEventListener('click', () => go({ legend: legend.isTable(picture.labels.length) ? 'list' : 'table' }, true));
+options($('compare'), [['', 'Compare with …'], ...shifts.slice(1)]);
+$('compare').addEventListener('change', (e) => go({ shift: e.target.value }));
+$('link').addEventListener('click', async () => {
+  const copied = await navigator.clipboard?.writeText(location.href).then(() => true, () => false);
+  $('told').textContent = copied ? 'The link is copied.' : 'The link is this page’s address.';
+});
 $('pause').addEventListener('click', pause);
 $('reset-zoom').addEventListener('click', () => { go({ zoom: null }); $('chart').focus(); });
 $('keys-open').addEventListener('click', () => keys.open());
@@ -276,7 +309,12 @@ document.addEventListener('visibilitychange', () => {
   if (connection && !connection.connected) live.connect();
   redraw();
 });
-setInterval(() => { if (!state.end && !state.zoom && state.pause === null && !document.hidden && picture.labels.length > 0) chart.move(range()); }, 1000);
+setInterval(() => {
+  if (state.end || state.zoom || state.pause !== null || document.hidden || picture.labels.length === 0) return;
+  chart.move(range());
+  earlier.ask(state, state.shift, now());
+  if (earlier.due(now())) redraw(true);
+}, 1000);
 api.onOperator(() => { $('operations').hidden = false; });
 api.onRefused(() => { $('token-form').hidden = false; });
 $('token-form').addEventListener('submit', (e) => {
@@ -284,6 +322,8 @@ $('token-form').addEventListener('submit', (e) => {
   api.setToken($('token').value.trim());
   $('token-form').hidden = true;
   live.reconnect();
+  annotations.forget();
+  apply();
   first();
 });
 
@@ -291,6 +331,7 @@ $('token-form').addEventListener('submit', (e) => {
 window.__downpour = {
   points,
   series: () => picture.labels.slice(),
+  shown: () => picture.labels.filter((l) => !picture.hidden.has(l)),
   cards: () => start.drawn(),
   last: () => {
     const found = lines.map((l) => l.group).filter((g) => g.times.length > 0).sort((a, b) => b.times.at(-1) - a.times.at(-1))[0];

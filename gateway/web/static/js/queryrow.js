@@ -27,6 +27,7 @@ export class QueryRow {
     this.rate.addEventListener('change', () => onChange({ rate: this.rate.checked ? 'rate' : '' }));
     this.percentiles.addEventListener('change', () => onChange({ percentiles: this.percentiles.value.trim() }));
     this.right.addEventListener('change', () => onChange({ right: this.right.checked }));
+    this.alias.addEventListener('change', () => onChange({ alias: this.alias.value.trim() }));
     this.add.addEventListener('click', () => this.#addTag());
     this.remove.addEventListener('click', onRemove);
   }
@@ -42,8 +43,8 @@ export class QueryRow {
     }
     const find = (id) => this.element.querySelector(`[data-id=${id}]`);
     this.suffix = suffix;
-    [this.metric, this.aggregator, this.step, this.by, this.rate, this.percentiles, this.right, this.tags, this.add, this.split, this.remove, this.said] = [
-      'metric', 'aggregator', 'step', 'step-function', 'rate', 'percentiles', 'right', 'tags', 'add-tag', 'split', 'remove', 'said'].map(find);
+    [this.metric, this.aggregator, this.step, this.by, this.rate, this.percentiles, this.right, this.alias, this.tags, this.add, this.split, this.remove, this.said] = [
+      'metric', 'aggregator', 'step', 'step-function', 'rate', 'percentiles', 'right', 'alias', 'tags', 'add-tag', 'split', 'remove', 'said'].map(find);
   }
 
   aggregators(names) {
@@ -67,6 +68,7 @@ export class QueryRow {
     this.rate.checked = query.rate !== '';
     if (this.percentiles !== document.activeElement) this.percentiles.value = query.percentiles;
     this.right.checked = query.right;
+    if (this.alias !== document.activeElement) this.alias.value = query.alias;
     this.#showTags(query.tags);
   }
 

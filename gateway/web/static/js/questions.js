@@ -73,14 +73,15 @@ export class Questions {
     this.onClosed(e);
   }
 
-  // lines are the answers' groups: {group, letter, right, step} each.
+  // lines are the answers' groups: {group, letter, right, step} each. A group says by which tags it was grouped, and
+  // what its query calls its lines.
   lines(state) {
     const groupsOf = (e) => (e?.shown ? [...e.shown.groups.values()].slice(0, this.limit) : []);
     return [
       ...this.asked.flatMap((e, i) => groupsOf(e).map((group) => (
-        { group: e.query.queries[0].percentiles ? withPercentile(group) : group, letter: letter(i), right: state.queries[i].right, step: known(e.query.queries[0].downsample ?? '') }))),
+        { group: { ...(e.query.queries[0].percentiles ? withPercentile(group) : group), ...namesOf(state.queries[i]) }, letter: letter(i), right: state.queries[i].right, step: known(e.query.queries[0].downsample ?? '') }))),
       ...this.figured.flatMap((f, i) => groupsOf(f?.entry).map((group) => (
-        { group: named(group, state.formulas[i].name || state.formulas[i].expr, f.keys), letter: `ƒ${i + 1}`, right: state.formulas[i].right, step: known(f.step) }))),
+        { group: { ...named(group, state.formulas[i].name || state.formulas[i].expr, f.keys), grouped: [...f.keys ?? []] }, letter: `ƒ${i + 1}`, right: state.formulas[i].right, step: known(f.step) }))),
     ];
   }
 
@@ -107,6 +108,8 @@ export class Questions {
     });
   }
 }
+
+const namesOf = ({ tags, alias = '' }) => ({ grouped: tags.filter((t) => t.group).map((t) => t.key), alias });
 
 // known is the distance of points after a downsample, 0 where they may be farther apart: one that
 // is there for the points to meet says nothing about how often they come.

@@ -8,11 +8,11 @@
 // places: with one, a query that has no metric is an empty m. The other names are listed in
 // README.md.
 
-import { known, parse } from './zone.js';
+import { isShift, known, parse } from './zone.js';
 
 export const formulasAtMost = 8;
 
-export const emptyQuery = () => ({ aggregator: 'avg', downsample: 'auto', rate: '', percentiles: '', metric: '', tags: [], right: false });
+export const emptyQuery = () => ({ aggregator: 'avg', downsample: 'auto', rate: '', percentiles: '', metric: '', tags: [], alias: '', right: false });
 
 export const emptyFormula = () => ({ expr: '', name: '', right: false });
 
@@ -21,10 +21,14 @@ export const defaults = () => ({
   formulas: [], // over the queries
   zoom: null,  // [from, to]: the part of the range in view
   hide: [],    // names of lines that are not drawn
+  legend: '',  // of the names of lines: list or table; '' is a list of few, and a table of many
+  only: '',    // words of the names of lines: others are not drawn
+  most: 0,     // lines that are drawn, the greatest; 0 is all
   pins: [],    // times with a tooltip that stays
   pause: null, // the time at which the chart stands still
   log: false,
   notes: true, // annotations are drawn
+  shift: '',   // the time before with which it is compared, as 1d
   tz: '',      // '' is the browser's zone
   theme: '',   // '' is the system's
   open: [],    // of table, notes-list, explain, trace
@@ -34,7 +38,8 @@ export function fromHash(hash) {
   const params = new URLSearchParams(hash.replace(/^#/, ''));
   const state = defaults();
   const sides = params.getAll('o');
-  const ms = params.getAll('m').map((m, i) => ({ ...parseM(m), right: /x1y2/.test(sides[i] || '') }));
+  const aliases = params.getAll('n');
+  const ms = params.getAll('m').map((m, i) => ({ ...parseM(m), alias: aliases[i] || '', right: /x1y2/.test(sides[i] || '') }));
   const [names, axes] = [params.getAll('fn'), params.getAll('fo')];
   state.formulas = params.getAll('f').map((expr, i) => ({ expr, name: names[i] || '', right: /x1y2/.test(axes[i] || '') })).filter((f) => f.expr).slice(0, formulasAtMost);
   if (ms.some((q) => q.metric)) state.queries = placed(ms, state.formulas);
@@ -43,9 +48,14 @@ export function fromHash(hash) {
   const zoom = numbers(params.get('zoom'));
   if (zoom.length === 2 && zoom[0] < zoom[1]) state.zoom = zoom;
   state.hide = params.getAll('hide');
+  if (['list', 'table'].includes(params.get('legend'))) state.legend = params.get('legend');
+  state.only = params.get('only') || '';
+  const [most] = numbers(params.get('most'));
+  if (Number.isInteger(most) && most > 0) state.most = most;
   state.pins = numbers(params.get('pin'));
   state.pause = numbers(params.get('pause'))[0] ?? null;
   state.log = params.has('ylog');
+  if (isShift(params.get('shift') ?? '')) state.shift = params.get('shift');
   state.notes = params.get('notes') !== 'off';
   if (known(params.get('tz') || '')) state.tz = params.get('tz') || '';
   if (['light', 'dark'].includes(params.get('theme'))) state.theme = params.get('theme');
@@ -63,10 +73,11 @@ export function toHash(state) {
   if (state.end) add('end', state.end);
   const formulas = state.formulas.filter((f) => f.expr);
   const asked = placed(state.queries, formulas);
-  const sides = asked.some((q) => q.right);
+  const [sides, aliases] = [asked.some((q) => q.right), asked.some((q) => q.alias)];
   for (const q of asked) {
     add('m', q.metric && formatM(q));
     if (sides) add('o', q.right ? 'axis x1y2' : '');
+    if (aliases) add('n', q.alias);
   }
   const [named, right] = [formulas.some((f) => f.name), formulas.some((f) => f.right)];
   for (const f of formulas) {
@@ -76,10 +87,14 @@ export function toHash(state) {
   }
   if (state.zoom) add('zoom', state.zoom.join(','));
   for (const name of state.hide) add('hide', name);
+  if (state.legend) add('legend', state.legend);
+  if (state.only) add('only', state.only);
+  if (state.most) add('most', state.most);
   if (state.pins.length > 0) add('pin', state.pins.join(','));
   if (state.pause !== null) add('pause', state.pause);
   if (state.log) add('ylog', true);
   if (!state.notes) add('notes', 'off');
+  if (state.shift) add('shift', state.shift);
   if (state.tz) add('tz', state.tz);
   if (state.theme) add('theme', state.theme);
   if (state.open.length > 0) add('open', state.open.join(','));

@@ -44,3 +44,13 @@ export function sorted(rows, { by, down }) {
     ? way * a.label.localeCompare(b.label, 'en', { numeric: true })
     : missing(a) - missing(b) || (missing(a) ? 0 : way * (a[by] - b[by])) || a.label.localeCompare(b.label, 'en', { numeric: true })));
 }
+
+// chosen are the rows whose labels hold all words of a text, and of these the first n by an order, 0 for all. An order
+// by names, or none, is one by the last value.
+export function chosen(rows, { only = '', most = 0 }, order) {
+  const words = only.toLowerCase().split(/\s+/).filter(Boolean);
+  const fitting = rows.filter(({ label }) => words.every((w) => label.toLowerCase().includes(w)));
+  if (most === 0 || fitting.length <= most) return fitting;
+  const kept = new Set(sorted(fitting, order.by && order.by !== 'label' ? order : { by: 'last', down: true }).slice(0, most));
+  return fitting.filter((r) => kept.has(r));
+}

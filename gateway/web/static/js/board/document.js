@@ -2,7 +2,7 @@
 // nothing in it is trusted to be what it should be.
 
 import { buckets } from '../query.js';
-import { formatM, parseM } from '../state.js';
+import { defaults, formatM, parseM, toHash } from '../state.js';
 import { faultOf as faultOfFields, isObject, isText, optional } from './fields.js';
 import { columns, freePlace, highest, settle } from './places.js';
 import { typeOf } from './types.js';
@@ -70,12 +70,14 @@ export function chartOf(panel, chosen) {
 
 // queryOf reads a text as in the parameter m, {"m", "right"}, or one of OpenTSDB's sub-queries.
 function queryOf(q) {
-  if (typeof q === 'string') return { query: { ...parseM(q), right: false } };
-  if (typeof q.m === 'string') return { query: { ...parseM(q.m), right: q.right === true } };
+  if (typeof q === 'string') return { query: { ...parseM(q), alias: '', right: false } };
+  if (typeof q.m === 'string') return { query: { ...parseM(q.m), alias: aliasOf(q), right: q.right === true } };
   return subQuery(q);
 }
 
-const known = new Set(['aggregator', 'metric', 'downsample', 'rate', 'rateOptions', 'filters', 'tags', 'percentiles', 'showHistogramBuckets', 'right']);
+const known = new Set(['aggregator', 'metric', 'downsample', 'rate', 'rateOptions', 'filters', 'tags', 'percentiles', 'showHistogramBuckets', 'right', 'alias']);
+
+const aliasOf = ({ alias }) => (isText(alias, limits.title) ? alias : '');
 
 function subQuery(q) {
   const unknown = Object.keys(q).find((k) => !known.has(k));
@@ -90,7 +92,7 @@ function subQuery(q) {
   return { query: {
     aggregator: String(q.aggregator ?? 'avg'), downsample: String(q.downsample ?? ''), rate: rateOf(q), percentiles: histograms ? buckets : percentiles.join(), metric: q.metric,
     tags: [...filters.map((f) => ({ key: f.tagk, value: valueOf(f), group: f.groupBy === true })), ...Object.entries(tags).map(([key, value]) => ({ key, value, group: true }))],
-    right: q.right === true,
+    alias: aliasOf(q), right: q.right === true,
   } };
 }
 
@@ -105,10 +107,16 @@ function rateOf({ rate, rateOptions: o }) {
 // withChart is a panel with another chart, in the form's words.
 export function withChart(panel, { queries, formulas, log }) {
   const { queries: q, formulas: f, log: l, ...rest } = panel;
-  const out = { ...rest, queries: queries.map((x) => (x.right ? { m: formatM(x), right: true } : formatM(x))) };
+  const out = { ...rest, queries: queries.map((x) => (x.right || x.alias ? { m: formatM(x), ...(x.right ? { right: true } : {}), ...(x.alias ? { alias: x.alias } : {}) } : formatM(x))) };
   if (formulas.length > 0) out.formulas = formulas.map(({ expr, name, right }) => ({ expr, ...(name ? { name } : {}), ...(right ? { right } : {}) }));
   if (log) out.log = true;
   return out;
+}
+
+// asChart is the address of a panel's chart on the page of charts, which shows what a view of the dashboard does.
+export function asChart({ queries, formulas, log }, { shift, legend = '', top }, view) {
+  const { start, end, zoom, pause, tz, theme } = view;
+  return toHash({ ...defaults(), start, end, zoom, pause, tz, theme, queries, formulas, log, shift: shift ?? view.shift ?? '', legend, most: top?.n ?? 0 });
 }
 
 // newPanel has the first free place of the grid for the size of its type.

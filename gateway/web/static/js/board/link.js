@@ -1,7 +1,8 @@
 // What an address carries: what is chosen for the variables, a time before to compare with; and a
 // whole dashboard, its document deflated and in the letters of an address.
 
-import { isShift, valuesAtMost } from './variables.js';
+import { isShift } from '../zone.js';
+import { valuesAtMost } from './variables.js';
 
 const most = 1 << 20; // bytes of a document
 

@@ -8,9 +8,9 @@ import { describe, seriesLimit } from '../messages.js';
 import { Questions } from '../questions.js';
 import { windowOf } from '../state.js';
 import { top, ways } from '../stats.js';
-import { chartOf } from './document.js';
+import { asChart, chartOf } from './document.js';
 import { comparing } from './sharedfields.js';
-import { Earlier, labelled } from './shift.js';
+import { Earlier, labelled } from '../shift.js';
 import { asks, typeOf } from './types.js';
 import { drawingOf } from './types/drawings.js';
 
@@ -35,7 +35,10 @@ export class Panel {
     this.full.append(corners());
     this.full.type = 'button';
     this.full.addEventListener('click', () => board.full(this.panel.id));
-    this.head.append(this.title, this.tools, this.full);
+    this.asChart = make('a', 'as-chart');
+    this.asChart.append(steps());
+    this.asChart.title = 'Open as chart';
+    this.head.append(this.title, this.tools, this.asChart, this.full);
     this.remarked = make('p', 'remark');
     this.remarks = new Map();
     this.element.append(this.head, this.body, this.remarked, this.said);
@@ -59,8 +62,16 @@ export class Panel {
       this.#build();
     }
     this.panel = panel;
+    this.#showAsChart();
     this.#ask();
     this.#redraw(true);
+  }
+
+  // showAsChart leads to the page of charts, with the values of variables and the range in view.
+  #showAsChart() {
+    const asks = this.chart.queries.some((q) => q.metric);
+    this.asChart.hidden = !asks;
+    if (asks) this.asChart.href = `/${asChart(this.chart, this.panel, this.view)}`;
   }
 
   // see says whether the panel is in view: only then it asks. One that is held does, too.
@@ -142,6 +153,7 @@ export class Panel {
     this.title.textContent = title;
     this.title.hidden = title === '';
     this.element.setAttribute('aria-label', title || 'Text');
+    this.asChart.setAttribute('aria-label', `Open as chart: ${title}`);
     this.full.setAttribute('aria-label', `Full screen: ${title || 'text'}`);
     this.element.dataset.type = typeOf(this.panel.type) ? this.panel.type : 'unknown';
     this.drawing = new (drawingOf(this.panel.type))(this);
@@ -230,6 +242,13 @@ export class Panel {
     const fine = ['live', 'complete', 'connecting'].includes(worst.kind);
     return { kind: worst.kind, text: fine ? this.earlier.said() || (this.panel.short ?? '') : worst.text };
   }
+}
+
+// steps is the picture of a chart.
+function steps() {
+  const picture = drawn('svg', { width: 12, height: 12, viewBox: '0 0 12 12', 'aria-hidden': 'true' });
+  picture.append(drawn('path', { d: 'M1 1v10h10M3 8l2.5-3 2 2L11 2', fill: 'none', stroke: 'currentColor', 'stroke-width': 1.5 }));
+  return picture;
 }
 
 // corners is the picture of a window that is filled.

@@ -18,7 +18,7 @@ const choice = (id, usual) => ({ show: (v = usual) => { $(id).value = v; }, read
 const fields = {
   unit: choice('panel-unit', 'none'),
   rightUnit: choice('panel-right-unit', 'none'),
-  legend: choice('panel-legend', 'list'),
+  legend: choice('panel-legend', 'auto'),
   top: {
     show: (v) => { [$('panel-top').value, $('panel-top-n').value] = [v?.by ?? all, v?.n ?? 5]; },
     read: () => ($('panel-top').value === all ? undefined : { n: Number($('panel-top-n').value), by: $('panel-top').value }),
@@ -33,7 +33,7 @@ const fields = {
 export class Settings {
   constructor() {
     for (const id of ['panel-unit', 'panel-right-unit']) options($(id), units.map((u) => [u, u]));
-    options($('panel-legend'), legends.map((l) => [l, l]));
+    options($('panel-legend'), [['auto', 'list, or table of many'], ...legends.map((l) => [l, l])]);
     options($('panel-top'), [[all, 'all lines'], ...Object.entries(ways).map(([by, { name }]) => [by, `the lines with the greatest ${name}`])]);
     $('panel-top').addEventListener('change', () => this.#showTop());
     for (const field of inputs()) field.addEventListener('input', () => this.#tell(''));

@@ -2,10 +2,9 @@
 // repeated for, the time before with which it is compared.
 
 import { choose, options } from '../queryrow.js';
+import { shifts } from '../shift.js';
 
 const $ = (id) => document.getElementById(id);
-
-export const shifts = [['', 'nothing'], ['1h', 'an hour ago'], ['1d', 'a day ago'], ['1w', 'a week ago'], ['4w', 'four weeks ago']];
 
 export const comparing = new Set(['lines', 'table']); // types that show lines of some time before, too
 

@@ -5,6 +5,8 @@
 // A value stands for itself wherever it comes to stand: it is put into the parts of a query that
 // has been read already, and quoted for the kind of filter in which it stands.
 
+import { isShift } from '../zone.js';
+
 const limits = { variables: 20, name: 256, label: 200, filters: 8, filter: 4096, values: 1000, value: 1024, product: 1000 };
 
 export const valuesAtMost = limits.values;
@@ -12,7 +14,6 @@ export const valuesAtMost = limits.values;
 export const all = '*';
 
 const nameForm = /^[A-Za-z]\w{0,31}$/; // not __proto__
-const shiftForm = /^[1-9][0-9]{0,3}[mhdwny]$/;
 
 const isObject = (v) => typeof v === 'object' && v !== null && !Array.isArray(v);
 const isText = (v, least, most) => typeof v === 'string' && [...v].length >= least && [...v].length <= most;
@@ -62,12 +63,10 @@ function faultOfVariable(v) {
 function faultOfUses(panels, names) {
   for (const [i, p] of panels.entries()) {
     if (p.repeat !== undefined && !names.has(p.repeat)) return `Panel ${i + 1}: it is repeated for ${typeof p.repeat === 'string' ? `“${p.repeat.slice(0, 40)}”` : 'something'}, which is no variable.`;
-    if (p.shift !== undefined && !(typeof p.shift === 'string' && shiftForm.test(p.shift))) return `Panel ${i + 1}: its shift is none: a time as 1d or 1w.`;
+    if (p.shift !== undefined && !(typeof p.shift === 'string' && isShift(p.shift))) return `Panel ${i + 1}: its shift is none: a time as 1d or 1w.`;
   }
   return '';
 }
-
-export const isShift = (text) => shiftForm.test(text);
 
 // A filter of a variable is made of values, and of variables that stand alone.
 const whole = /^\$(?:\{(\w+)\}|(\w+))$/;

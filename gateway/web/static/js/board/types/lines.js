@@ -1,29 +1,20 @@
 // Lines are the chart of the page with its legend, a list or a table.
 
 import { Looks, toColumns, usualStep } from '../../columns.js';
-import { make } from '../../element.js';
 import { plural } from '../../format.js';
-import { Legend } from '../../legend.js';
-import { LegendTable } from '../../legendtable.js';
+import { LinesLegend, listOf } from '../../lineslegend.js';
 import { summary } from '../../stats.js';
-import { looksOf } from '../shift.js';
+import { looksOf } from '../../shift.js';
 import { Plot } from './plot.js';
 
 export class Lines extends Plot {
   constructor(owner, kind = 'line chart') {
     super(owner, kind);
     this.looks = new Looks();
-    this.hands = { onToggle: (label, alone) => this.#toggle(label, alone), onPoint: (label) => this.chart.emphasise(label) };
-    this.table = owner.panel.legend === 'table' ? new LegendTable('Lines', this.hands) : null;
-    if (this.table) owner.body.append(this.table.element);
-    else this.#list(owner);
-  }
-
-  #list({ body }) {
-    const list = make('ul', 'legend');
-    list.setAttribute('aria-label', 'Lines');
-    body.append(list);
-    this.list = new Legend(list, this.hands.onToggle, this.hands.onPoint);
+    const list = listOf();
+    owner.body.append(list);
+    this.legend = new LinesLegend(list, { onToggle: (label, alone) => this.#toggle(label, alone), onPoint: (label) => this.chart.emphasise(label) }, () => this.draw(owner.lines, owner));
+    this.legend.set(owner.panel.legend ?? '');
   }
 
   draw(lines, owner) {
@@ -31,8 +22,12 @@ export class Lines extends Plot {
     const log = this.log(owner);
     const sides = lines.map((l) => l.right);
     const data = toColumns(lines.map((l) => ({ times: l.group.times, values: l.group.values, step: l.step })), log);
-    const style = this.style(data, sides, names.map((n) => owner.hide.has(n)), lines);
-    this.paint({ labels: names, looks: looksOf(this.looks, lines), sides, data, log, style }, plural(names.length, 'line'), () => this.#drawLegend(lines));
+    const looks = looksOf(this.looks, lines);
+    const units = [owner.panel.unit, owner.panel.rightUnit].map((u) => u ?? 'none');
+    const rows = () => lines.map((l, i) => ({ label: l.label, look: looks[i], right: sides[i], unit: units[Number(sides[i])], ...summary(l.group, owner.range()) }));
+    const hidden = new Set([...owner.hide, ...this.legend.left(this.legend.isTable(lines.length) ? rows() : [])]);
+    const style = this.style(data, sides, names.map((n) => hidden.has(n)), lines);
+    this.paint({ labels: names, looks, sides, data, log, style, hidden }, plural(names.length, 'line'), () => this.legend.draw(this.picture, rows, owner.hide));
     this.showCursor();
   }
 
@@ -41,19 +36,10 @@ export class Lines extends Plot {
 
   style() { return null; }
 
-  #drawLegend(lines) {
-    const { looks, sides, units, hidden, range } = this.picture;
-    if (!this.table) {
-      this.list.draw(this.picture);
-      return this.list.values(this.picture.data, this.cursor);
-    }
-    this.table.draw(lines.map((l, i) => ({ label: l.label, look: looks[i], right: sides[i], unit: units[Number(sides[i])], ...summary(l.group, range) })), hidden);
-  }
-
   // showCursor tells the values at the one cross hair in every list, too.
   showCursor() {
     if (!this.picture) return;
-    this.list?.values(this.picture.data, this.cursor);
+    this.legend.values(this.cursor);
     super.showCursor();
   }
 

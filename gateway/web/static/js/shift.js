@@ -2,12 +2,15 @@
 // asked a second time, for a range that lies so far back and reaches a while beyond what is
 // shown. What has not come round again yet is kept back.
 
-import { labels } from '../columns.js';
-import { ofEarlier } from '../look.js';
-import { Questions } from '../questions.js';
-import { earlier } from '../query.js';
-import { windowOf } from '../state.js';
-import { parse } from '../zone.js';
+import { labels } from './columns.js';
+import { ofEarlier } from './look.js';
+import { Questions } from './questions.js';
+import { earlier } from './query.js';
+import { windowOf } from './state.js';
+import { parse } from './zone.js';
+
+// shifts are those that one can choose, with their names.
+export const shifts = [['', 'nothing'], ['1h', 'an hour ago'], ['1d', 'a day ago'], ['1w', 'a week ago'], ['4w', 'four weeks ago']];
 
 const leastBeyond = 300; // s that are asked for beyond what is shown
 

@@ -1,10 +1,10 @@
 // Annotations of the whole dashboard: read once for all panels, shown on all charts, and made by
 // a drag on one where the token may.
 
-import * as api from '../api.js';
-import { time } from '../format.js';
-import { listNotes } from '../noteslist.js';
-import { parse } from '../zone.js';
+import * as api from './api.js';
+import { time } from './format.js';
+import { listNotes } from './noteslist.js';
+import { parse } from './zone.js';
 
 const $ = (id) => document.getElementById(id);
 
