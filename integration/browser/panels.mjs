@@ -196,7 +196,7 @@ test('of many lines the greatest are drawn, and the others counted', async () =>
 test('a legend that is a table is sorted by keys, and hides lines', async () => {
   await show();
   await seen('top');
-  const rows = () => page.locator('[data-id=top] tbody tr').evaluateAll((list) => list.map((r) => r.children[3].textContent));
+  const rows = () => page.locator('[data-id=top] tbody tr').evaluateAll((list) => list.map((r) => r.querySelector('[data-by=greatest]').textContent));
   const head = page.locator('[data-id=top] thead').getByRole('button', { name: 'Greatest' });
   const size = (t) => Number.parseFloat(t) * { MiB: 2 ** 20, GiB: 2 ** 30 }[t.split(' ')[1]];
   await head.focus();
@@ -415,6 +415,64 @@ test('a panel is given its settings in the editor', async () => {
   assert.deepEqual((await board()).panels[0], { ...rest, type: 'heatmap' }, 'what its type does not have is gone, what no type has stays');
   await button('Save').click();
   await until('version 2', async () => kept().length === 2);
+  sound();
+});
+
+test('the dialog shows its panel while it is edited; limits, decimals and a description of it', async () => {
+  server.answer = metrics;
+  keep({ form: 1, title: 'Web', range: { from: '15m-ago', to: '' }, panels: [
+    { id: 'p1', type: 'lines', title: 'CPU', place: { x: 0, y: 0, w: 6, h: 8 }, queries: ['avg:cpu.user{host=*}'] }] });
+  await open('/d/web');
+  await button('Edit').click();
+  await button('Edit CPU').click();
+  const preview = page.locator('#editor-preview .panel');
+  const ticks = () => page.evaluate(() => { const { plot } = window.__downpour.preview().drawing.chart; return { min: plot.scales.y.min, max: plot.scales.y.max, shown: plot.axes[1]._values }; });
+  await until('its lines', async () => (await preview.locator('.legend button').count()) === 4);
+  await page.locator('#panel-title').fill('Of hosts');
+  await until('the title', async () => (await preview.locator('h2').textContent()) === 'Of hosts');
+  await page.locator('#panel-min').fill('0');
+  await page.locator('#panel-max').fill('200');
+  await page.locator('#panel-decimals').fill('2');
+  await until('the axis', async () => { const { min, max, shown } = await ticks(); return min === 0 && max === 200 && shown.every((t) => /^\d+\.\d\d$/.test(t)); });
+  await page.locator('#panel-type').selectOption('number');
+  await until('a number', async () => (await preview.getAttribute('data-type')) === 'number' && /^\d/.test(await preview.locator('.number').textContent()));
+  await page.locator('#panel-type').selectOption('lines');
+  await page.locator('#panel-max').fill('-1');
+  await button('Done').click();
+  assert.equal(await text('#settings-fault'), 'An axis goes from a number to a greater one, with 0 to 9 decimals.');
+  await page.locator('#panel-max').fill('200');
+  await page.locator('#panel-description').fill('What <b>users</b> wait for.');
+  await button('Done').click();
+  assert.equal(await preview.count(), 0);
+  const one = (await board()).panels[0];
+  assert.deepEqual([one.title, one.axis, one.description], ['Of hosts', { min: 0, max: 200, decimals: 2 }, 'What <b>users</b> wait for.']);
+  const description = page.locator('[data-id=p1] .description');
+  assert.equal(await description.isVisible(), false);
+  await button('About Of hosts').click();
+  assert.equal(await description.textContent(), 'What <b>users</b> wait for.');
+  await button('Save').click();
+  await until('version 2', async () => kept().length === 2);
+
+  // Cancelled, nothing is changed; what the preview asked is asked no more.
+  await button('Edit Of hosts').click();
+  await until('the preview', async () => (await preview.locator('.legend button').count()) === 4);
+  const asked = server.subs.filter((s) => s.query).length;
+  await page.locator('#panel-title').fill('No');
+  await page.locator('#editor-cancel').click();
+  await until('fewer questions', () => server.subs.filter((s) => s.query).length < asked);
+  assert.equal((await board()).panels[0].title, 'Of hosts');
+  sound();
+});
+
+test('a heat map of one line says so', async () => {
+  server.answer = metrics;
+  keep({ form: 1, title: 'Web', range: { from: '15m-ago', to: '' }, panels: [['one', 'web01'], ['all', '*']].map(([id, host], i) => (
+    { id, type: 'heatmap', title: id, place: { x: 6 * i, y: 0, w: 6, h: 8 }, queries: [`avg:cpu.user{host=${host}}`] })) });
+  await open('/d/web');
+  const remark = (id) => page.locator(`[data-id=${id}] .remark`).textContent();
+  await until('the words', async () => (await remark('one')) === 'This is one line: a heat map counts the points of many. Split it by a tag, or draw lines.');
+  await until('the other', async () => (await panel('all')).series.length === 4);
+  assert.equal(await remark('all'), '');
   sound();
 });
 

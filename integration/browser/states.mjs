@@ -616,3 +616,27 @@ test('a chart is annotated by a button, and by a drag, where the token may', asy
   assert.equal(await page.getByRole('button', { name: 'Annotate' }).isVisible(), false);
   sound();
 });
+
+test('times are taken as people write them, and a bad one says why next to its field', async () => {
+  scripted(() => ramp());
+  await open('m=avg:m{host=*}');
+  await page.locator('#range').selectOption('absolute');
+  const from = page.getByLabel('from', { exact: true });
+  await from.fill('now-6h');
+  await page.getByLabel('to', { exact: true }).fill('');
+  await page.keyboard.press('Enter');
+  await untilAddress(/^#start=6h-ago&m=/);
+  await page.locator('#range').selectOption('absolute');
+  const before = hash();
+  await from.fill('5x');
+  await page.keyboard.press('Tab');
+  await until('the reason', async () => /^“x” is no unit of time/.test(await text('#time-said')));
+  assert.equal(await from.getAttribute('aria-invalid'), 'true');
+  assert.equal(hash(), before);
+  await from.fill('yesterday');
+  await page.getByLabel('to', { exact: true }).fill('yesterday');
+  await page.keyboard.press('Tab');
+  await until('a day', async () => { const p = new URLSearchParams(hash().slice(1)); const day = Number(p.get('end')) - Number(p.get('start')); return day >= 82800 && day <= 90000 && Number(p.get('end')) < now(); });
+  assert.equal(await text('#time-said'), '');
+  sound();
+});

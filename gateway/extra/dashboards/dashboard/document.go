@@ -30,15 +30,16 @@ const (
 	MaxBytes  = 1 << 20 // of a document
 	MaxPanels = 500
 
-	columns     = 12     // of the grid
-	maxRow      = 10_000 // first row of a panel
-	maxHeight   = 100    // rows of a panel
-	maxTitle    = 200    // characters
-	maxType     = 64     // bytes
-	maxTime     = 64     // bytes of a range's ends
-	maxQueries  = 26     // of a panel
-	maxQuery    = 4096   // bytes of a query that is text
-	maxFormulas = 8      // of a panel
+	columns        = 12     // of the grid
+	maxRow         = 10_000 // first row of a panel
+	maxHeight      = 100    // rows of a panel
+	maxTitle       = 200    // characters
+	maxDescription = 1000   // characters
+	maxType        = 64     // bytes
+	maxTime        = 64     // bytes of a range's ends
+	maxQueries     = 26     // of a panel
+	maxQuery       = 4096   // bytes of a query that is text
+	maxFormulas    = 8      // of a panel
 )
 
 // ErrLaterForm is returned for a document of a form that this release does not know.
@@ -212,6 +213,9 @@ func (o object) check() (id string, err error) {
 		return "", fmt.Errorf("type: got %d bytes, want 1 to %d", len(kind), maxType)
 	}
 	if _, err := o.text("title", maxTitle); err != nil {
+		return "", err
+	}
+	if _, err := o.text("description", maxDescription); err != nil {
 		return "", err
 	}
 	if err := o.checkPlace(); err != nil {

@@ -9,6 +9,7 @@ import (
 )
 
 const (
+	maxDecimals   = 9
 	maxThresholds = 10
 	maxTop        = 200 // lines
 )
@@ -24,7 +25,8 @@ var (
 
 var (
 	asked = []string{"queries", "formulas"}
-	axes  = slices.Concat(asked, []string{"unit", "rightUnit", "thresholds", "top", "legend", "annotations"})
+	axes  = slices.Concat(asked, []string{"unit", "rightUnit", "axis", "rightAxis", "thresholds", "top", "legend",
+		"annotations"})
 )
 
 // typeFields are the fields that panels of a type have in addition to those of all. Of a type that is not
@@ -62,6 +64,8 @@ func (o object) checkField(field string) error {
 		return o.oneOf(field, units)
 	case "legend":
 		return o.oneOf(field, legends)
+	case "axis", "rightAxis":
+		return o.checkAxis(field)
 	case "thresholds":
 		return o.checkThresholds()
 	case "top":
@@ -90,6 +94,31 @@ func (o object) flag(field string) error {
 	raw, ok := o[field]
 	if ok && string(raw) != "true" && string(raw) != "false" {
 		return fmt.Errorf("%s: got %.40s, want true or false", field, raw)
+	}
+	return nil
+}
+
+// checkAxis checks the limits of an axis and the decimals of its numbers: {"min", "max", "decimals"}, each of which may
+// be missing.
+func (o object) checkAxis(field string) error {
+	if _, ok := o[field]; !ok {
+		return nil
+	}
+	var axis object
+	if err := o.read(field, &axis, true); err != nil {
+		return err
+	}
+	lowest, highest, decimals := math.Inf(-1), math.Inf(1), 0.0
+	for name, to := range map[string]*float64{"min": &lowest, "max": &highest, "decimals": &decimals} {
+		if err := axis.read(name, to, false); err != nil {
+			return fmt.Errorf("%s.%w", field, err)
+		}
+	}
+	if lowest >= highest {
+		return fmt.Errorf("%s: got min %s and max %s, want a min below max", field, axis["min"], axis["max"])
+	}
+	if decimals != math.Trunc(decimals) || decimals < 0 || decimals > maxDecimals {
+		return fmt.Errorf("%s.decimals: got %s, want 0 to %d", field, axis["decimals"], maxDecimals)
 	}
 	return nil
 }

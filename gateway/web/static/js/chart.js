@@ -36,9 +36,9 @@ export class Chart {
   // side for each line. units are of the left and the right axis, thresholds of thresholds.js.
   // style is one of paint.js; without one each line is a line.
   draw(picture) {
-    this.picture = Object.assign(picture, { units: picture.units ?? [], thresholds: picture.thresholds ?? [], style: picture.style ?? null });
-    const { labels, looks, sides, log, zone, theme, units, style, range, hidden } = this.picture;
-    const shape = JSON.stringify([labels, looks, sides, log, zone, theme, units, style?.name]);
+    this.picture = Object.assign(picture, { units: picture.units ?? [], limits: picture.limits ?? [], thresholds: picture.thresholds ?? [], style: picture.style ?? null });
+    const { labels, looks, sides, log, zone, theme, units, limits, style, range, hidden } = this.picture;
+    const shape = JSON.stringify([labels, looks, sides, log, zone, theme, units, limits, style?.name]);
     if (shape !== this.shape) {
       this.shape = shape;
       return this.#build();
@@ -105,7 +105,7 @@ export class Chart {
   }
 
   #options() {
-    const { range, log, labels, sides, zone, units, style } = this.picture;
+    const { range, log, labels, sides, zone, units, limits, style } = this.picture;
     return {
       ...this.#size(),
       legend: { show: false },
@@ -118,8 +118,8 @@ export class Chart {
         bind: { dblclick: () => () => this.events.onReset(), mousedown: (u, target, select) => (e) => { if (e.button === 0 && e.target === target) this.#down(u, e, select); } },
         dataIdx: (u, s, i) => (s === 0 || i === null || !u.data[s] || style?.exact ? i : nearest(u.data[0], this.picture.data[s], i)),
       },
-      scales: scales(range, { log, zero: style?.zero, fixed: style?.fixed && (() => this.picture.style.fixed) }),
-      axes: axes({ text: css('--faint'), grid: css('--grid'), tick: css('--line') }, { log, right: sides.some(Boolean), units }),
+      scales: scales(range, { log, zero: style?.zero, fixed: style?.fixed && (() => this.picture.style.fixed), limits }),
+      axes: axes({ text: css('--faint'), grid: css('--grid'), tick: css('--line') }, { log, right: sides.some(Boolean), units, limits }),
       series: [{}, ...labels.map((label, i) => this.#line(label, i))],
       hooks: {
         setSelect: [(u) => this.#selected(u)],

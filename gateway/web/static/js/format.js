@@ -4,11 +4,11 @@ import { scaleOf } from './units.js';
 import { wall } from './zone.js';
 
 // ticks writes all values of an axis in one size of the unit, with as many decimals as their
-// distance needs. null is a tick without a text.
-export function ticks(values, step, unit = 'none') {
+// distance needs, or as are asked for. null is a tick without a text.
+export function ticks(values, step, unit = 'none', places = undefined) {
   const [size, sign] = scaleOf(unit, Math.max(...values.map(Math.abs)));
-  const decimals = decimalsOf(step / size);
-  return values.map((v) => (v === 0 ? '0' : (v / size).toFixed(decimals) + sign));
+  const decimals = places ?? decimalsOf(step / size);
+  return values.map((v) => (v === 0 && places === undefined ? '0' : (v / size).toFixed(decimals) + sign));
 }
 
 // decimalsOf is how many a step needs, of the two digits that a step may have, or three where it

@@ -64,6 +64,7 @@ export class LegendTable {
 
   #tools() {
     this.tools = make('div', 'line-tools');
+    this.tools.hidden = true;
     this.only = make('input');
     Object.assign(this.only, { type: 'text', placeholder: 'Part of a name', autocomplete: 'off', spellcheck: false });
     this.only.setAttribute('aria-label', 'Lines with');

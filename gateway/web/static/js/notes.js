@@ -4,7 +4,7 @@
 import * as api from './api.js';
 import { time } from './format.js';
 import { listNotes } from './noteslist.js';
-import { parse } from './zone.js';
+import { parse, written } from './zone.js';
 
 const $ = (id) => document.getElementById(id);
 
@@ -87,9 +87,11 @@ export class Notes {
   }
 
   async #save() {
-    const at = (id) => { const text = $(id).value.trim(); return text === '' ? 0 : Math.floor(parse(text, Date.now() / 1000, this.view.tz) ?? -1); };
-    const [from, to, text] = [at('note-from'), at('note-to'), $('note-text').value.trim()];
-    $('note-fault').textContent = faultOfNote(from, to, text);
+    const now = Date.now() / 1000;
+    const at = (id) => { const text = $(id).value.trim(); return text === '' ? { seconds: 0 } : secondsOf(written(text, now, this.view.tz, id === 'note-to'), now, this.view.tz); };
+    const [start, end, text] = [at('note-from'), at('note-to'), $('note-text').value.trim()];
+    const [from, to] = [start.seconds, end.seconds];
+    $('note-fault').textContent = start.fault ?? end.fault ?? faultOfNote(from, to, text);
     if ($('note-fault').textContent) return;
     try {
       // One that is there at the same second would be changed.
@@ -108,6 +110,8 @@ export class Notes {
     }
   }
 }
+
+const secondsOf = ({ text, fault }, now, zone) => (fault ? { fault } : { seconds: Math.floor(parse(text || 'now', now, zone)) });
 
 // faultOfNote says what is wrong with a new annotation, '' for nothing.
 export function faultOfNote(from, to, text) {

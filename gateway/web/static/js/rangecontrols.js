@@ -3,7 +3,7 @@
 import { time } from './format.js';
 import { choose, options } from './queryrow.js';
 import { windowOf } from './state.js';
-import { isRelative, parse } from './zone.js';
+import { isRelative, parse, written } from './zone.js';
 
 const $ = (id) => document.getElementById(id);
 
@@ -32,6 +32,7 @@ export class RangeControls {
       $(id).value = text;
       $(id).removeAttribute('aria-invalid');
     }
+    this.#say('');
     $('pause').setAttribute('aria-pressed', String(state.pause !== null));
     $('pause').textContent = state.pause === null ? 'Pause' : 'Resume';
   }
@@ -48,14 +49,19 @@ export class RangeControls {
   // absolute takes what was written into From and To; an empty To is now.
   #absolute() {
     const now = Date.now() / 1000;
-    const read = (id) => {
-      const text = $(id).value.trim();
-      const seconds = text && parse(text, now, this.state.tz);
-      $(id).toggleAttribute('aria-invalid', seconds === null);
-      if (seconds === null) $(id).setAttribute('aria-invalid', 'true');
-      return seconds === null ? null : isRelative(text) || !text || text === 'now' ? text.replace('now', '') : String(Math.floor(seconds));
-    };
-    const [start, end] = [read('from'), read('to')];
-    if (start && end !== null) this.onChange({ start, end, zoom: null, pause: null, pins: [] });
+    const [start, end] = [['from', false], ['to', true]].map(([id, until]) => written($(id).value, now, this.state.tz, until));
+    const [from, to] = [start, end].map(({ text }) => (text === undefined ? null : parse(text || 'now', now, this.state.tz)));
+    if (!start.fault && !end.fault && from >= to) end.fault = 'The end is not after the start.';
+    for (const [id, { fault }] of [['from', start], ['to', end]]) {
+      if (fault) $(id).setAttribute('aria-invalid', 'true');
+      else $(id).removeAttribute('aria-invalid');
+    }
+    this.#say(start.fault ?? end.fault ?? '');
+    if (!start.fault && !end.fault) this.onChange({ start: start.text, end: end.text, zoom: null, pause: null, pins: [] });
+  }
+
+  // say says what is wrong with a time, next to the fields.
+  #say(text) {
+    if ($('time-said').textContent !== text) $('time-said').textContent = text;
   }
 }

@@ -10,7 +10,7 @@ import { faultOfVariables, queryWith } from './variables.js';
 
 export const form = 1;
 
-const limits = { bytes: 1 << 20, panels: 500, title: 200, row: 10_000 };
+const limits = { bytes: 1 << 20, panels: 500, title: 200, row: 10_000, description: 1000 };
 
 export const empty = (title) => ({ form, title, range: { from: '1h-ago', to: '' }, panels: [] });
 
@@ -48,6 +48,7 @@ function faultOfPanel(p) {
   if (!isObject(p) || typeof p.id !== 'string' || !/^[A-Za-z0-9_-]{1,32}$/.test(p.id)) return 'its id is none';
   if (typeof p.type !== 'string' || !p.type || p.type.length > 64) return 'its type is none';
   if (!optional(p.title, (t) => isText(t, limits.title))) return 'its title is none';
+  if (!optional(p.description, (t) => isText(t, limits.description))) return 'its description is no text of at most 1000 characters';
   const { x, y, w, h } = isObject(p.place) ? p.place : {};
   if (![x, y, w, h].every(Number.isInteger) || x < 0 || w < 1 || x + w > columns || y < 0 || y > limits.row || h < 1 || h > highest) return 'its place is not on the grid';
   return faultOfFields(p, typeOf(p.type)?.fields ?? []);

@@ -16,9 +16,10 @@ const $ = (id) => document.getElementById(id);
 const queriesAtMost = 26;
 
 export class Editor {
-  // onDone(panel, fresh) gets the changed panel, and whether it was new.
-  constructor(onDone) {
-    this.onDone = onDone;
+  // onDone(panel, fresh) gets the changed panel, and whether it was new. preview(panel) makes or changes what shows it
+  // while it is edited, null ends that.
+  constructor(onDone, preview) {
+    Object.assign(this, { onDone, preview });
     this.dialog = $('editor');
     this.settings = new Settings();
     this.shared = sharedFields();
@@ -29,7 +30,8 @@ export class Editor {
     $('log').addEventListener('change', (e) => { this.chart.log = e.target.checked; });
     $('editor-form').addEventListener('submit', (e) => { e.preventDefault(); this.#done(); });
     $('editor-cancel').addEventListener('click', () => this.dialog.close());
-    this.dialog.addEventListener('close', () => this.back?.focus());
+    for (const event of ['input', 'change']) $('editor-form').addEventListener(event, () => this.#soon());
+    this.dialog.addEventListener('close', () => { clearTimeout(this.timer); this.preview(null); this.back?.focus(); });
   }
 
   // open shows a panel of a document with variables; the focus goes back to an element. fresh says that
@@ -42,6 +44,7 @@ export class Editor {
     $('panel-title').value = panel.title ?? '';
     $('panel-type').value = panel.type;
     $('panel-text').value = panel.text ?? '';
+    $('panel-description').value = panel.description ?? '';
     const chart = asks(panel.type) ? chartOf(panel) : { queries: [], formulas: [], log: false };
     $('editor-fault').textContent = chart.fault ? `${chart.fault} What you write here replaces all queries.` : '';
     this.chart = { ...chart, queries: chart.queries.length > 0 ? chart.queries : [emptyQuery()] };
@@ -51,6 +54,7 @@ export class Editor {
     this.#showType();
     this.dialog.showModal();
     $('panel-title').focus();
+    this.preview(this.#draft());
   }
 
   #showType() {
@@ -66,7 +70,17 @@ export class Editor {
   #change(part) {
     Object.assign(this.chart, part);
     this.#build();
+    this.#soon();
   }
+
+  // soon shows the panel once somebody stops writing for a moment.
+  #soon() {
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => { if (this.dialog.open) this.preview(this.#draft()); }, 250);
+  }
+
+  // draft is the panel as far as the form is right.
+  #draft() { return this.#panel((panel) => this.settings.draft(panel)); }
 
   // build makes as many rows as there are queries and formulas, and shows these.
   #build() {
@@ -103,12 +117,20 @@ export class Editor {
   }
 
   #done() {
-    const { text, queries, formulas, log, ...rest } = this.shared.read(this.panel);
-    const type = $('panel-type').value;
-    const panel = this.settings.read({ ...rest, type, title: $('panel-title').value.trim().slice(0, 200) });
+    const panel = this.#panel((p) => this.settings.read(p));
     if (!panel) return;
-    const chart = { ...this.chart, queries: this.chart.queries.filter((q, i) => q.metric || this.chart.formulas.length > 0), formulas: this.chart.formulas.filter((f) => f.expr), log: this.chart.log && typeOf(type).fields.includes('log') };
     this.dialog.close();
-    this.onDone(asks(type) ? withChart(panel, chart) : { ...panel, text: $('panel-text').value }, this.fresh);
+    this.onDone(panel, this.fresh);
+  }
+
+  // panel is what the form says, with the settings that read gives; null where these are wrong.
+  #panel(read) {
+    const { text, queries, formulas, log, description: _, ...rest } = this.shared.read(this.panel);
+    const type = $('panel-type').value;
+    const description = $('panel-description').value.trim();
+    const panel = read({ ...rest, type, title: $('panel-title').value.trim().slice(0, 200), ...(description ? { description } : {}) });
+    if (!panel) return null;
+    const chart = { ...this.chart, queries: this.chart.queries.filter((q, i) => q.metric || this.chart.formulas.length > 0), formulas: this.chart.formulas.filter((f) => f.expr), log: this.chart.log && typeOf(type).fields.includes('log') };
+    return asks(type) ? withChart(panel, chart) : { ...panel, text: $('panel-text').value };
   }
 }

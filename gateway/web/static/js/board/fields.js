@@ -11,11 +11,15 @@ export const isObject = (v) => typeof v === 'object' && v !== null && !Array.isA
 export const isText = (v, most) => typeof v === 'string' && [...v].length <= most;
 export const optional = (v, check) => v === undefined || check(v);
 
+export const decimalsAtMost = 9;
+
 export const legends = ['list', 'table'];
 
 const isFormula = (f) => isObject(f) && optional(f.expr, (t) => isText(t, limits.query)) && optional(f.name, (t) => isText(t, limits.query));
 
 const isUnit = { check: (v) => units.includes(v), fault: `its unit is none of ${units.join(', ')}` };
+const isLimit = (v) => optional(v, (x) => Number.isFinite(x));
+const isAxis = (v) => isObject(v) && isLimit(v.min) && isLimit(v.max) && !(v.min >= v.max) && optional(v.decimals, (d) => Number.isInteger(d) && d >= 0 && d <= decimalsAtMost);
 const isTop = (v) => isObject(v) && Number.isInteger(v.n) && v.n >= 1 && v.n <= limits.top && Object.hasOwn(ways, v.by);
 
 // fault is what is said where check fails.
@@ -26,6 +30,8 @@ const fields = {
   log: { check: () => true }, // what is not true is no log scale
   unit: isUnit,
   rightUnit: { ...isUnit, fault: `its right axis’ unit is none of ${units.join(', ')}` },
+  axis: { check: isAxis, fault: `its axis is no min below a max, and decimals from 0 to ${decimalsAtMost}` },
+  rightAxis: { check: isAxis, fault: `its right axis is no min below a max, and decimals from 0 to ${decimalsAtMost}` },
   thresholds: { check: (v) => Array.isArray(v) && v.length <= most && v.every(isThreshold), fault: `its thresholds are not up to ${most} values with a colour each, ${Object.keys(colours).join(', ')}` },
   top: { check: isTop, fault: `its top is no n from 1 to ${limits.top} by ${Object.keys(ways).join(', ')}` },
   annotations: { check: (v) => typeof v === 'boolean', fault: 'its annotations are neither true nor false' },

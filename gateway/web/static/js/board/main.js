@@ -76,7 +76,7 @@ const versions = new Versions(earlierVersion);
 const editor = new Editor((panel, fresh) => {
   const placed = fresh ? retyped(board, panel) : panel;
   change({ panels: board.panels.map((p) => (p.id === panel.id ? placed : p)) }, ...(fresh ? added(panel) : [`the change of ${nameOf(panel)}`]));
-});
+}, preview);
 const screen = new Screen(panels, go);
 const order = () => [...$('grid').children].map((e) => e.dataset.id);
 const fold = new Fold($('fold'), [$('variables'), $('tools')]);
@@ -164,6 +164,24 @@ function change(part, words, hold) {
   undo.note(board, words, hold);
   board = { ...board, ...part };
   render();
+}
+
+// preview shows a panel in the dialog in which it is edited, null ends that.
+let shown = null;
+function preview(panel) {
+  if (!panel) {
+    shown?.close();
+    shown = null;
+    return;
+  }
+  if (!shown) {
+    shown = new Panel({ ...hands, zoom: () => {}, reset: () => false, pan: () => {}, mayMark: () => false });
+    $('editor-preview').append(shown.element);
+  }
+  const own = { ...chosen, ...(panel.repeat === undefined ? {} : { [panel.repeat]: firstOf(panel.repeat, (n) => values.of(board.variables.find((v) => v.name === n), chosen)) }) };
+  shown.show({ ...panel, title: textWith(panel.title ?? '', own), ...(typeof panel.text === 'string' ? { text: textWith(panel.text, own) } : {}) }, { ...view, chosen: usedBy(panel, own) });
+  shown.element.setAttribute('aria-label', 'Preview');
+  shown.see(true);
 }
 
 const nameOf = (panel) => panel.title || `panel ${panel.id}`;
@@ -587,7 +605,10 @@ document.addEventListener('visibilitychange', () => {
 // What panels hear from the socket changes what the page says as a whole.
 setInterval(() => {
   say();
-  if (board && !view.end && !view.zoom && view.pause === null && !document.hidden) panels.forEach((p) => p.move());
+  if (board && !view.end && !view.zoom && view.pause === null && !document.hidden) {
+    panels.forEach((p) => p.move());
+    shown?.move();
+  }
 }, 1000);
 
 function download() {
@@ -607,6 +628,7 @@ window.__downpour = {
     id: p.element.dataset.id, seen: p.seen, kind: p.kind, asked: p.questions.everything().length, series: p.lines.map((l) => l.label), points: p.questions.points(),
   })),
   drawing: (id) => panels.get(id)?.drawing,
+  preview: () => shown,
   cursors: () => [...panels.values()].map((p) => p.drawing.cursor?.time ?? null),
 };
 

@@ -35,15 +35,22 @@ export class Panel {
     this.full.append(corners());
     this.full.type = 'button';
     this.full.addEventListener('click', () => board.full(this.panel.id));
+    this.about = make('button', 'full about');
+    this.about.type = 'button';
+    this.about.append('i');
+    this.about.setAttribute('aria-expanded', 'false');
+    this.about.addEventListener('click', () => this.#describe(this.description.hidden));
+    this.description = make('p', 'description');
     this.asChart = make('a', 'as-chart');
     this.asChart.append(steps());
     this.asChart.title = 'Open as chart';
-    this.head.append(this.title, this.tools, this.asChart, this.full);
+    this.head.append(this.title, this.about, this.tools, this.asChart, this.full);
     this.remarked = make('p', 'remark');
     this.remarks = new Map();
-    this.element.append(this.head, this.body, this.remarked, this.said);
+    this.element.append(this.head, this.description, this.body, this.remarked, this.said);
     this.questions = new Questions(board.live, (fresh) => this.#redraw(fresh), (e) => e.about?.close());
     this.earlier = new Earlier(board.live, (fresh) => this.#redraw(fresh));
+    this.#describe(false);
     [this.seen, this.inView, this.held] = [false, false, false];
     this.lines = [];
     this.hide = new Set();
@@ -65,6 +72,12 @@ export class Panel {
     this.#showAsChart();
     this.#ask();
     this.#redraw(true);
+  }
+
+  // describe shows the description, or ends that.
+  #describe(shown) {
+    this.description.hidden = !shown;
+    this.about.setAttribute('aria-expanded', String(shown));
   }
 
   // showAsChart leads to the page of charts, with the values of variables and the range in view.
@@ -153,6 +166,10 @@ export class Panel {
     this.title.textContent = title;
     this.title.hidden = title === '';
     this.element.setAttribute('aria-label', title || 'Text');
+    this.about.setAttribute('aria-label', `About ${title || 'text'}`);
+    this.about.title = this.description.textContent = this.panel.description ?? '';
+    this.about.hidden = !this.panel.description;
+    if (this.about.hidden) this.#describe(false);
     this.asChart.setAttribute('aria-label', `Open as chart: ${title}`);
     this.full.setAttribute('aria-label', `Full screen: ${title || 'text'}`);
     this.element.dataset.type = typeOf(this.panel.type) ? this.panel.type : 'unknown';

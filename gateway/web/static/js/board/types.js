@@ -4,7 +4,7 @@
 // types/drawings.js draws them.
 
 const asked = (...fields) => ({ fields: ['queries', 'formulas', ...fields], blank: { queries: [] } });
-const axes = ['unit', 'rightUnit', 'thresholds', 'top', 'legend', 'annotations'];
+const axes = ['unit', 'rightUnit', 'axis', 'rightAxis', 'thresholds', 'top', 'legend', 'annotations'];
 
 export const types = {
   lines: { name: 'lines', size: [6, 8], ...asked('log', ...axes) },

@@ -27,6 +27,7 @@ export class HeatMap extends Plot {
       data: heat.rows.length > 0 ? [heat.times, ...heat.rows.map((r) => r.counts)] : [[]],
       sampleOf: (look, count) => swatch(heat.levelOf(count), heat.levels.length),
     }, `${plural(lines.length, histograms ? 'bucket' : 'line')} in ${plural(labels.length, 'row')}`, () => {
+      owner.remark('one', !histograms && lines.length === 1 ? 'This is one line: a heat map counts the points of many. Split it by a tag, or draw lines' : '');
       owner.remark('log', heat.lost > 0 ? `${plural(heat.lost, 'point')} at or below zero: not on a log scale` : '');
       this.#drawLevels(heat);
     });

@@ -38,7 +38,7 @@ export class Plot {
     const thresholds = owner.panel.thresholds ?? [];
     this.picture = {
       range: owner.range(), hidden: owner.hide, notes: [...owner.board.notes(), ...owner.ownNotes()], pins: [], zone: owner.view.tz, theme: owner.view.theme,
-      units: [owner.panel.unit, owner.panel.rightUnit].map((u) => u ?? 'none'), thresholds, ...picture,
+      units: [owner.panel.unit, owner.panel.rightUnit].map((u) => u ?? 'none'), thresholds, limits: [owner.panel.axis, owner.panel.rightAxis].map((a) => a ?? {}), ...picture,
     };
     this.place.setAttribute('aria-label', `${owner.title.textContent}, ${words}`);
     const said = (right) => bandsOf(thresholds, right).map(({ from, colour }) => `From ${value(from, this.picture.units[Number(right)])} on ${colour}${right ? ', on the right axis' : ''}.`);
