@@ -36,6 +36,39 @@ test('every panel shows what it is for, and markup is text', async () => {
   sound();
 });
 
+test('dashboards are found by words and tags, and a new one is named by its title', async () => {
+  const tagged = (title, ...tags) => ({ form: 1, title, tags, panels: [] });
+  for (const [name, document] of [['web', tagged('Web servers', 'prod', 'eu')], ['db', tagged('Databases', 'prod')], ['lab', tagged('Lab')]]) keep(document, name);
+  await open('/d/', 'complete');
+  const listed = () => page.locator('#dashboards a').allTextContents();
+  assert.deepEqual(await listed(), ['Web servers', 'Databases', 'Lab']);
+  await button('prod').click();
+  await until('those with a tag', async () => (await listed()).join() === 'Web servers,Databases');
+  await page.locator('#find-board').fill('EU serv');
+  await until('the one with the words', async () => (await listed()).join() === 'Web servers');
+  assert.equal(await text('#found'), '1 of 3 dashboards');
+  await page.locator('#find-board').fill('');
+  await button('prod').click();
+  await until('all', async () => (await listed()).length === 3);
+
+  await page.getByLabel('Title of a new dashboard').fill('Web Servers (EU)');
+  await page.keyboard.press('Enter');
+  await page.waitForURL(/\/d\/web-servers-eu/);
+  await until('its title', async () => (await page.locator('#board-title').inputValue()) === 'Web Servers (EU)');
+  await page.locator('#board-tags').fill('eu,  lab ,eu');
+  await page.keyboard.press('Tab');
+  await button('Save').click();
+  await until('it kept', () => server.dashboards.has('web-servers-eu'));
+  assert.deepEqual([kept('web-servers-eu')[0].title, kept('web-servers-eu')[0].tags], ['Web Servers (EU)', ['eu', 'lab']]);
+  await until('an address without the title', () => !page.url().includes('title='));
+  // The same title once more has a name of its own.
+  await open('/d/', 'complete');
+  await page.getByLabel('Title of a new dashboard').fill('Web Servers (EU)');
+  await page.keyboard.press('Enter');
+  await page.waitForURL(/\/d\/web-servers-eu-2/);
+  sound();
+});
+
 test('a panel out of view asks nothing, and all ask on one socket', async () => {
   keep(column(30));
   await open('/d/web');

@@ -43,7 +43,7 @@ const edit = async (page) => {
 };
 
 export const boards = {
-  boards: { path: '/d/', status: 'complete', script: (s) => { kept(s); s.dashboards.set('db', [JSON.stringify({ ...web, title: 'Databases' })]); } },
+  boards: { path: '/d/', status: 'complete', script: (s) => { kept(s); s.dashboards.set('db', [JSON.stringify({ ...web, title: 'Databases', tags: ['prod', 'eu'] })]); } },
   board: {
     path: '/d/web', status: 'live', script: kept,
     act: async (page) => {

@@ -142,6 +142,15 @@ export const scenes = {
     hash: `start=15m-ago&${cpu}&shift=1h`, status: 'live', script: (s) => { s.answer = byMetric; s.api = notes; Object.assign(s, { dashboards: stored().dashboards }); },
     act: async (page) => { await page.locator('#to-dashboard').click(); await page.locator('#adding').waitFor(); },
   },
+  nearby: { hash: 'm=avg:cpu{host=*}', status: 'unknown', script: (s) => { s.answer = () => ({ error: { code: 400, message: "No such name for 'metrics': 'cpu'", temporary: true, suggestions: ['sys.cpu', 'cpu.user'] } }); }, act: unfold },
+  history: {
+    hash: `start=15m-ago&${cpu}`, status: 'live', script: (s) => { s.answer = byMetric; },
+    act: async (page) => { await page.locator('#history-open').click(); await page.locator('#history-list a').first().waitFor(); },
+  },
+  badtime: {
+    hash: `start=${now() - 900}&end=${now()}&${cpu}`, status: 'complete', script: (s) => { s.answer = byMetric; },
+    act: async (page) => { await page.locator('#from').fill('5x'); await page.keyboard.press('Tab'); },
+  },
   nodata: { hash: 'm=avg:quiet.metric{host=nobody}', status: 'nodata', script: () => {} },
   unknown: { hash: 'm=avg:no.such.metric', status: 'unknown', script: (s) => { s.answer = error(400, "No such name for 'metrics': 'no.such.metric'", true); } },
   error: { hash: 'm=avg:cpu.user', status: 'error', script: (s) => { s.answer = error(400, 'Invalid interval: 0m', false); } },

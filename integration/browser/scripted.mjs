@@ -169,7 +169,7 @@ export class Scripted {
       const all = (this.dashboards.get(name) ?? []).map((t, i) => ({ version: i + 1, saved: '2026-11-21T10:30:00Z', by: '', ...saved(t) }));
       return answer(200, JSON.stringify({ name, versions: all.reverse() }));
     }
-    if (!name) return answer(200, JSON.stringify({ dashboards: [...this.dashboards].map(([n, v]) => ({ name: n, version: v.length, saved: '2026-11-21T10:30:00Z', by: '', title: JSON.parse(v.at(-1)).title, panels: JSON.parse(v.at(-1)).panels.length })) }));
+    if (!name) return answer(200, JSON.stringify({ dashboards: [...this.dashboards].map(([n, v]) => ({ name: n, version: v.length, saved: '2026-11-21T10:30:00Z', by: '', title: JSON.parse(v.at(-1)).title, panels: JSON.parse(v.at(-1)).panels.length, tags: JSON.parse(v.at(-1)).tags })) }));
     const versions = this.dashboards.get(name) ?? [];
     if (method === 'GET') return versions.length > 0 ? answer(200, versions.at(number - 1), number || versions.length) : fail(404, `no such dashboard: ${name}`);
     const from = headers['if-none-match'] === '*' ? 0 : Number(headers['if-match'].replaceAll('"', ''));

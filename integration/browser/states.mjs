@@ -580,7 +580,8 @@ test('a chart is compared with before, and its link is copied', async () => {
   const asked = server.subs.find((s) => s.query?.end !== undefined);
   assert.ok(Math.abs(Number(asked.query.start) - (now() - 900 - day)) < 5, JSON.stringify(asked.query));
   const [times, , before] = await columns();
-  assert.ok(before.filter((v) => v === 10).length >= 13 && times.at(-1) <= now(), 'what was there a day ago stands at today’s times');
+  const then = times.filter((t, i) => before[i] === 10);
+  assert.ok(then.length >= 13 && then[0] >= now() - 960 && then.at(-1) <= now(), 'what was there a day ago stands at today’s times');
   await page.getByRole('button', { name: 'Copy link' }).click();
   await until('it said', async () => (await text('#told')) === 'The link is copied.');
   assert.equal(await page.evaluate(() => navigator.clipboard.readText()), page.url());
@@ -638,5 +639,37 @@ test('times are taken as people write them, and a bad one says why next to its f
   await page.keyboard.press('Tab');
   await until('a day', async () => { const p = new URLSearchParams(hash().slice(1)); const day = Number(p.get('end')) - Number(p.get('start')); return day >= 82800 && day <= 90000 && Number(p.get('end')) < now(); });
   assert.equal(await text('#time-said'), '');
+  sound();
+});
+
+test('for a name that does not exist those that may be meant are offered, and one click takes one', async () => {
+  scripted((q) => (q.queries[0].metric === 'cpu' ? { error: { code: 400, message: "No such name for 'metrics': 'cpu'", temporary: true, suggestions: ['sys.cpu', '<b>cpu</b>'] } } : ramp()));
+  await open('m=avg:cpu{host=*}', 'unknown');
+  await until('the offers', async () => (await page.locator('#near button').allTextContents()).join() === 'sys.cpu,<b>cpu</b>');
+  await page.locator('#near').getByRole('button', { name: 'sys.cpu' }).click();
+  await untilStatus(page, 'live');
+  await untilAddress(/m=avg:sys.cpu{host=\*}$/);
+  assert.equal(await page.locator('#near').isVisible(), false);
+  sound();
+});
+
+test('charts that had points are kept in a history, which opens them again and forgets', async () => {
+  scripted((q) => (q.queries[0].metric === 'quiet' ? [] : ramp()));
+  const keeping = (text) => until(`${text} to be kept`, () => page.evaluate((t) => localStorage.getItem('downpour.history')?.includes(t), text));
+  await open('m=avg:m{host=*}');
+  await keeping('avg:m{host=*}');
+  await open('start=1h-ago&m=sum:m');
+  await keeping('sum:m');
+  await open('m=avg:quiet', 'nodata');
+  await page.getByRole('button', { name: 'History' }).click();
+  const links = page.locator('#history-list a');
+  assert.deepEqual(await links.allTextContents(), ['sum:m', 'avg:m{host=*}']);
+  await links.nth(0).click();
+  await untilStatus(page, 'live');
+  assert.equal(decodeURIComponent(hash()), '#start=1h-ago&m=sum:m');
+  assert.equal(await page.locator('#history').isVisible(), false);
+  await page.getByRole('button', { name: 'History' }).click();
+  await page.getByRole('button', { name: 'Forget all' }).click();
+  await until('none', async () => (await text('#history-said')) === 'No chart yet.' && (await links.count()) === 0);
   sound();
 });

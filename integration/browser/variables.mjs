@@ -107,6 +107,25 @@ test('values are listed, one variable filters another, and a choice changes titl
   sound();
 });
 
+test('Enter takes the first value that is found, and a second one applies what is chosen', async () => {
+  const one = { ...host, filter: undefined };
+  await open(board([one, { ...one, name: 'some', multi: true }], [panel('cpu')]));
+  await until('the first', async () => (await chosen()) === '{"host":["db01"],"some":["db01"]}');
+  await control('host').click();
+  await page.keyboard.type('web');
+  await untilOptions('host', 'web01,web02');
+  await page.keyboard.press('Enter');
+  await until('it', async () => (await chosen()) === '{"host":["web01"],"some":["db01"]}');
+  await control('some').click();
+  await page.keyboard.type('02');
+  await untilOptions('some', 'db02,web02');
+  await page.keyboard.press('Enter');
+  assert.equal(await page.locator('.values').count(), 1, 'there may be others to choose');
+  await page.keyboard.press('Enter');
+  await until('both', async () => (await chosen()) === '{"host":["web01"],"some":["db01","db02"]}');
+  sound();
+});
+
 test('by keys alone: search, several values, Apply, and Escape leaves all as it was', async () => {
   await open(board([{ ...host, filter: undefined, multi: true, all: true }], [panel('cpu')]));
   await until('all', async () => (await series('cpu')) === 'host=web01,host=web02,host=db01,host=db02');
@@ -200,7 +219,7 @@ test('a tag of a million values: bounded requests, and the page stays quick', as
   await until('the first', async () => (await chosen()) === '{"dc":["eu"],"host":["node-000000"]}');
   await control('host').click();
   await until('a list', async () => (await options('host').count()) === 200);
-  assert.equal(await text('.values p'), '5,000 values are known, not all: type the beginning of one to find others.');
+  assert.equal(await text('.values p'), '5,000 values are known, not all: type a part of one to find others.');
   const started = await page.evaluate(() => { window.__long = 0; new PerformanceObserver((l) => l.getEntries().forEach((e) => { window.__long = Math.max(window.__long, e.duration); })).observe({ entryTypes: ['longtask'] }); return performance.now(); });
   await page.keyboard.type('node-99999');
   await untilOptions('host', 'node-999990,node-999992,node-999994,node-999996,node-999998,node-99999');

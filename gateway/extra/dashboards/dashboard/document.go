@@ -35,6 +35,8 @@ const (
 	maxHeight      = 100    // rows of a panel
 	maxTitle       = 200    // characters
 	maxDescription = 1000   // characters
+	maxTags        = 10     // of a dashboard
+	maxTag         = 40     // characters
 	maxType        = 64     // bytes
 	maxTime        = 64     // bytes of a range's ends
 	maxQueries     = 26     // of a panel
@@ -63,6 +65,8 @@ func CheckName(name string) error {
 type Summary struct {
 	Title  string `json:"title"`
 	Panels int    `json:"panels"`
+	// Tags are words by which dashboards are found.
+	Tags []string `json:"tags,omitempty"`
 }
 
 // object is a JSON object. Its keys are compared exactly, as the page does.
@@ -93,6 +97,9 @@ func Check(document []byte) (s Summary, err error) {
 	}
 
 	if s.Title, err = d.text("title", maxTitle); err != nil {
+		return s, err
+	}
+	if s.Tags, err = d.tags(); err != nil {
 		return s, err
 	}
 	if err := d.checkRange(); err != nil {
@@ -150,6 +157,22 @@ func (o object) text(field string, most int) (s string, err error) {
 		return "", fmt.Errorf("%s: got %d characters, want at most %d", field, n, most)
 	}
 	return s, nil
+}
+
+// tags returns the words by which the dashboard is found.
+func (o object) tags() (tags []string, err error) {
+	if err := o.read("tags", &tags, false); err != nil {
+		return nil, err
+	}
+	if len(tags) > maxTags {
+		return nil, fmt.Errorf("tags: got %d, want at most %d", len(tags), maxTags)
+	}
+	for i, tag := range tags {
+		if n := utf8.RuneCountInString(tag); n < 1 || n > maxTag {
+			return nil, fmt.Errorf("tags[%d]: got %d characters, want 1 to %d", i, n, maxTag)
+		}
+	}
+	return tags, nil
 }
 
 // checkRange checks the range that all panels have: {"from", "to"}, times as in queries.

@@ -12,14 +12,13 @@ export class AddingDialog {
   // stateOf() is the state of the page; onDone(nodes) gets what is said then.
   constructor(stateOf, onDone) {
     Object.assign(this, { stateOf, onDone });
-    $('to-dashboard').addEventListener('click', () => this.#open());
     $('adding-to').addEventListener('change', () => this.#show());
     $('adding-cancel').addEventListener('click', () => $('adding').close());
     $('adding-form').addEventListener('submit', (e) => { e.preventDefault(); this.#add(); });
     $('adding').addEventListener('close', () => $('to-dashboard').focus());
   }
 
-  async #open() {
+  async open() {
     $('adding-fault').textContent = '';
     $('adding-panel').value = this.stateOf().queries.map((q) => q.metric).filter(Boolean).join(', ').slice(0, 200);
     $('adding-name').value = '';

@@ -26,8 +26,8 @@ export class LinesLegend {
   // isTable says what it is for a number of lines.
   isTable(n) { return this.as === 'table' || (this.as === '' && n > listedAtMost); }
 
-  // left are the names of lines that are not chosen, of rows as LegendTable has them.
-  left(rows) { return this.isTable(rows.length) || this.choice.only || this.choice.most ? this.#tableOf().left(rows) : []; }
+  // left are the names of lines that are not chosen; rows() are the lines as LegendTable has them.
+  left(rows) { return this.choice.only || this.choice.most ? this.#tableOf().left(rows()) : []; }
 
   // draw shows a picture; rows() are its lines for the table, and hidden those whose names are crossed out.
   draw(picture, rows, hidden) {

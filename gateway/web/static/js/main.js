@@ -4,7 +4,6 @@
 
 import * as api from './api.js';
 import { About, merged } from './about.js';
-import { AddingDialog } from './addingdialog.js';
 import { Chart } from './chart.js';
 import { Looks, letter, toColumns } from './columns.js';
 import { Controls } from './controls.js';
@@ -12,6 +11,7 @@ import { DataTable } from './datatable.js';
 import { arrow, csv, png, save } from './download.js';
 import { Fold } from './fold.js';
 import { plural, time } from './format.js';
+import { remember } from './history.js';
 import { Inspect } from './inspect.js';
 import { Keys, ofCharts } from './keys.js';
 import { LinesLegend } from './lineslegend.js';
@@ -23,9 +23,8 @@ import { effectiveDownsample, faultOf } from './query.js';
 import { options } from './queryrow.js';
 import { Questions } from './questions.js';
 import { Earlier, labelled, looksOf, shifts } from './shift.js';
-import { emptyQuery, fromHash, panned, toHash, windowOf } from './state.js';
+import { emptyQuery, formatM, fromHash, panned, toHash, windowOf } from './state.js';
 import { summary } from './stats.js';
-import { Start } from './start.js';
 import { Tooltip } from './tooltip.js';
 
 const $ = (id) => document.getElementById(id);
@@ -67,11 +66,17 @@ const live = new LiveClient(`${location.protocol === 'https:' ? 'wss' : 'ws'}://
   onState: (c) => { connection = c; if (c.code === 1008) $('token-form').hidden = false; redraw(); },
 });
 
-const start = new Start($('start'), live, (metric) => charted(metric));
+// What a chart does without is loaded once it is wanted: the first chart comes sooner.
+const later = (load) => { let loading; return () => (loading ??= load()); };
+let start = null;
+const loadStart = later(async () => { start = new (await import('./start.js')).Start($('start'), live, (metric) => charted(metric)); });
+const adding = later(async () => new (await import('./addingdialog.js')).AddingDialog(() => state, (nodes) => $('told').replaceChildren(...nodes)));
+const past = later(async () => new (await import('./historydialog.js')).HistoryDialog());
+$('to-dashboard').addEventListener('click', async () => (await adding()).open());
+$('history-open').addEventListener('click', async () => (await past()).open());
 const questions = new Questions(live, redraw, (e) => e.about?.close());
 const earlier = new Earlier(live, redraw);
 const annotations = new Notes(() => redraw(true));
-new AddingDialog(() => state, (nodes) => $('told').replaceChildren(...nodes));
 const entries = () => questions.entries();
 const everything = () => questions.everything();
 const points = () => questions.points();
@@ -104,7 +109,6 @@ function apply() {
   earlier.ask(state, state.shift, now());
   $('compare').value = [...$('compare').options].some((o) => o.value === state.shift) ? state.shift : '';
   $('told').replaceChildren();
-  if (metrics.length > 0) annotations.show(state, windowOf(state, now()));
   inspects.forEach((i) => i.show(questions.asked.map((e, n) => e && { letter: letter(n), query: e.query }).filter(Boolean)));
   showStart();
   redraw(true);
@@ -113,8 +117,8 @@ function apply() {
 // showStart shows the metrics once it is known that there are some, or ends that.
 function showStart() {
   document.body.toggleAttribute('data-start', starting());
-  if (starting() && metricsExist) start.show($('metric').value.trim());
-  else start.close();
+  if (starting() && metricsExist) loadStart().then(() => { if (starting()) start.show($('metric').value.trim()); });
+  else start?.close();
 }
 
 // redraw draws in the next frame, however often it is called; a hidden page
@@ -133,7 +137,8 @@ function draw() {
   chart.draw(picture);
   legend.draw(picture, rows, new Set(state.hide));
   $('legend-as').hidden = picture.labels.length === 0;
-  $('legend-as').textContent = legend.isTable(picture.labels.length) ? 'As a list' : 'As a table';
+  const other = legend.isTable(picture.labels.length) ? 'As a list' : 'As a table';
+  if ($('legend-as').textContent !== other) $('legend-as').textContent = other;
   showCursor();
   table.draw(lines.filter((l) => !picture.hidden.has(l.label)), picture.range, state.tz);
   say();
@@ -151,15 +156,28 @@ function collect() {
     notes: notes(),
     pins: state.pins, log: state.log, zone: state.tz, theme: state.theme,
   };
-  for (const label of legend.left(rows())) picture.hidden.add(label);
+  for (const label of legend.left(rows)) picture.hidden.add(label);
   questions.asked.forEach((e, i) => {
     const groups = e?.shown ? [...e.shown.groups.values()] : [];
     const summed = [...new Set(groups.flatMap((g) => g.aggregateTags))];
     controls.rows[i].answered([...new Set([...groups.flatMap((g) => Object.keys(g.tags)), ...summed])].sort(), summed);
   });
+  // What one does not see comes behind the drawing.
+  if (entries().some((e) => e.answered)) setTimeout(() => { annotations.show(state, windowOf(state, now())); keepHistory(); });
   showNumbers();
   listNotes(picture.notes, state.tz);
 }
+
+// keepHistory remembers what has been answered with points.
+function keepHistory() {
+  const all = everything();
+  if (points() === 0 || all.some((e) => !e.answered)) return;
+  const hash = toHash({ ...state, zoom: null, pause: null, pins: [], open: [] });
+  if (hash === keptHash) return;
+  keptHash = hash;
+  remember({ text: [...state.queries.filter((q) => q.metric).map(formatM), ...state.formulas.filter((f) => f.expr).map((f) => f.name || f.expr)].join(', '), hash });
+}
+let keptHash = '';
 
 // rows are the lines as the table of the legend has them.
 const rows = () => lines.map((l, i) => ({ label: l.label, look: picture.looks[i], right: l.right, ...summary(l.group, picture.range) }));
@@ -188,6 +206,7 @@ function showNumbers() {
   $('lost').textContent = lost > 0 ? `${plural(lost, 'point')} at or below zero: not on a log scale` : '';
 }
 
+let offered = '';
 function say() {
   const faults = state.queries.map((q) => q.metric && faultOf(q));
   const queries = questions.ofQueries(state);
@@ -199,6 +218,9 @@ function say() {
     const q = queries.find((x) => x.letter === letter(i));
     const told = (queries.length > 1 || faults[i]) && q && !['live', 'complete', 'connecting'].includes(q.kind);
     row.tell(told ? q.text : '', q?.kind ?? '', faults[i]);
+    row.offer(q?.near ?? []);
+    if (q?.near && i === 0 && offered !== q.text) fold.set(true); // they are to be seen on a phone, too
+    if (i === 0) offered = q?.near ? q.text : '';
   });
   questions.ofFormulas().forEach(({ kind, text }, i) => controls.formulas[i].tell(text, kind));
   const before = earlier.said();
@@ -251,6 +273,7 @@ async function first() {
   try {
     const { start: board, dashboards } = await api.startPage();
     if (board && !location.hash) return location.replace(`/d/${board}`);
+    await loadStart();
     start.offer(dashboards);
     metricsExist = (await api.suggest('metrics', 1)('')).length > 0;
     showStart();
@@ -260,7 +283,7 @@ async function first() {
   clearTimeout(next);
   next = setTimeout(first, wait);
 }
-$('queries').addEventListener('input', (e) => { if (e.target.id === 'metric' && starting() && metricsExist) start.find(e.target.value.trim()); });
+$('queries').addEventListener('input', (e) => { if (e.target.id === 'metric' && starting() && metricsExist) start?.find(e.target.value.trim()); });
 
 function loadAggregators() {
   api.aggregators().then((list) => controls.aggregators(list), () => setTimeout(loadAggregators, 5000));
@@ -304,7 +327,7 @@ for (const event of ['popstate', 'hashchange']) {
 }
 addEventListener('online', () => live.connect());
 document.addEventListener('visibilitychange', () => {
-  start.see(!document.hidden);
+  start?.see(!document.hidden);
   if (document.hidden) return;
   if (connection && !connection.connected) live.connect();
   redraw();
@@ -332,7 +355,7 @@ window.__downpour = {
   points,
   series: () => picture.labels.slice(),
   shown: () => picture.labels.filter((l) => !picture.hidden.has(l)),
-  cards: () => start.drawn(),
+  cards: () => start?.drawn() ?? [],
   last: () => {
     const found = lines.map((l) => l.group).filter((g) => g.times.length > 0).sort((a, b) => b.times.at(-1) - a.times.at(-1))[0];
     return found ? { metric: found.metric, tags: found.tags, time: found.times.at(-1), value: found.values.at(-1) } : null;

@@ -30,7 +30,7 @@ export function describe({ connection, metricsExist, queries, pause = null, zone
   return say(worst.kind, worst.text);
 }
 
-// ofQuery returns {kind, text} for one query.
+// ofQuery returns {kind, text} for one query, and the metrics that may be meant by one that does not exist (near).
 // fault is what the page itself has found.
 export function ofQuery({ metric, fault, error, answered, groups, points, complete, histograms, limit = seriesLimit }) {
   if (fault) return say('error', fault);
@@ -74,7 +74,8 @@ function failed({ code, message, temporary, suggestions = [] }) {
   const name = /No such name for '?([^':]*)'?:? '([^']*)'/.exec(message);
   if (name) {
     const what = { metrics: 'metric', metric: 'metric', tagk: 'tag key', tagv: 'tag value' }[name[1]] || 'name';
-    return say('unknown', `No ${what} is called “${name[2]}” yet.${suggestions.length ? ` Did you mean ${or(suggestions.map((s) => `“${s}”`))}?` : ''}${temporary ? ' Asking again every second.' : ''}`);
+    const near = what === 'metric' && suggestions.length > 0 ? { near: suggestions } : {};
+    return { ...say('unknown', `No ${what} is called “${name[2]}” yet.${suggestions.length ? ` Did you mean ${or(suggestions.map((s) => `“${s}”`))}?` : ''}${temporary ? ' Asking again every second.' : ''}`), ...near };
   }
   if (code === 413) return say('toomany', `Too much for one answer: ${message}`);
   const sentence = /[.!?]$/.test(message) ? message : message + '.';

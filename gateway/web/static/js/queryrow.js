@@ -43,8 +43,8 @@ export class QueryRow {
     }
     const find = (id) => this.element.querySelector(`[data-id=${id}]`);
     this.suffix = suffix;
-    [this.metric, this.aggregator, this.step, this.by, this.rate, this.percentiles, this.right, this.alias, this.tags, this.add, this.split, this.remove, this.said] = [
-      'metric', 'aggregator', 'step', 'step-function', 'rate', 'percentiles', 'right', 'alias', 'tags', 'add-tag', 'split', 'remove', 'said'].map(find);
+    [this.metric, this.aggregator, this.step, this.by, this.rate, this.percentiles, this.right, this.alias, this.tags, this.add, this.split, this.remove, this.said, this.near] = [
+      'metric', 'aggregator', 'step', 'step-function', 'rate', 'percentiles', 'right', 'alias', 'tags', 'add-tag', 'split', 'remove', 'said', 'near'].map(find);
   }
 
   aggregators(names) {
@@ -79,6 +79,14 @@ export class QueryRow {
     this.said.dataset.kind = kind;
     if (fault) this.percentiles.setAttribute('aria-invalid', 'true');
     else this.percentiles.removeAttribute('aria-invalid');
+  }
+
+  // offer shows metrics that may be meant; a click takes one.
+  offer(names) {
+    if (this.near.dataset.names === names.join('\n')) return;
+    this.near.dataset.names = names.join('\n');
+    this.near.hidden = names.length === 0;
+    this.near.replaceChildren('Did you mean', ...names.map((metric) => button(metric, '', () => this.onChange({ metric }))));
   }
 
   // answered takes the tag keys of the answer, and those that it sums up: it

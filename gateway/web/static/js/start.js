@@ -13,6 +13,7 @@ export const cardsAtMost = 48; // and so no more small charts
 const boardsAtMost = 8;
 const seconds = 3600;
 const again = 5000; // ms between two looks for new metrics
+const rest = 20;    // times as long as a look took is waited at least: where names are very many it takes long
 
 // sketch is what a small chart asks: one line, by the minute, so that an answer is short whatever is stored.
 export const sketch = (metric) => ({ start: '1h-ago', queries: [{ aggregator: emptyQuery().aggregator, metric, filters: [], downsample: '1m-avg', rollupUsage: 'ROLLUP_RAW' }] });
@@ -88,6 +89,7 @@ export class Start {
     this.request = new AbortController();
     const { signal } = this.request;
     const { text } = this;
+    const began = performance.now();
     try {
       if (!this.unseen) {
         const names = await suggest('metrics', cardsAtMost, 'newest')(text, signal);
@@ -100,7 +102,7 @@ export class Start {
       if (signal.aborted) return;
       this.said.textContent = `The metrics cannot be listed: ${error.message}.`;
     }
-    if (this.shown) this.timer = setTimeout(() => this.#ask(), again);
+    if (this.shown) this.timer = setTimeout(() => this.#ask(), Math.max(again, rest * (performance.now() - began)));
   }
 
   // list keeps the cards that are there: what they have drawn stays.

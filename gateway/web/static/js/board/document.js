@@ -10,7 +10,10 @@ import { faultOfVariables, queryWith } from './variables.js';
 
 export const form = 1;
 
-const limits = { bytes: 1 << 20, panels: 500, title: 200, row: 10_000, description: 1000 };
+const limits = { bytes: 1 << 20, panels: 500, title: 200, row: 10_000, description: 1000, tags: 10, tag: 40 };
+
+// tagsOf reads what is written into the field of a dashboard's tags.
+export const tagsOf = (text) => [...new Set(text.split(',').map((t) => [...t.trim()].slice(0, limits.tag).join('')).filter(Boolean))].slice(0, limits.tags);
 
 export const empty = (title) => ({ form, title, range: { from: '1h-ago', to: '' }, panels: [] });
 
@@ -32,6 +35,7 @@ export function read(text) {
 function faultOf(d) {
   if (!isObject(d) || !Number.isInteger(d.form) || d.form < 1) return 'The document is no dashboard: it has no form.';
   if (!optional(d.title, (t) => isText(t, limits.title))) return 'The title is no text of at most 200 characters.';
+  if (!optional(d.tags, (l) => Array.isArray(l) && l.length <= limits.tags && l.every((t) => isText(t, limits.tag) && t !== ''))) return `The tags are not up to ${limits.tags} texts of 1 to ${limits.tag} characters.`;
   if (!optional(d.range, (r) => isObject(r) && optional(r.from, (t) => isText(t, 64)) && optional(r.to, (t) => isText(t, 64)))) return 'The range is none.';
   if (!Array.isArray(d.panels)) return 'The document has no panels.';
   if (d.panels.length > limits.panels) return `The document has ${d.panels.length} panels: ${limits.panels} are the most.`;

@@ -13,9 +13,11 @@ import { describe } from '../messages.js';
 import { options } from '../queryrow.js';
 import { RangeControls } from '../rangecontrols.js';
 import { fromHash, panned, windowOf } from '../state.js';
-import { duplicated, empty, newPanel, read, retyped } from './document.js';
+import { duplicated, empty, newPanel, read, retyped, tagsOf } from './document.js';
 import { Editor } from './editor.js';
 import { Grid, lay } from './grid.js';
+import { BoardList } from './list.js';
+import { nameOf as nameOfTitle } from './names.js';
 import { decode, encode, putShared, sharedOf } from './link.js';
 import { Notes } from '../notes.js';
 import { Panel } from './panel.js';
@@ -241,6 +243,7 @@ function showEditing() {
   $('edit').disabled = later;
   $('editing').hidden = !editing;
   if ($('board-title') !== document.activeElement) $('board-title').value = board.title ?? '';
+  if ($('board-tags') !== document.activeElement) $('board-tags').value = (board.tags ?? []).join(', ');
   $('save').disabled = !changed();
   $('undo').disabled = undo.next === '';
   $('undo').title = undo.next && `Undo ${undo.next}`;
@@ -396,7 +399,8 @@ async function load() {
 // missing says why there is none, and what one can do.
 function missing({ status, message }) {
   if (status === 404) {
-    [board, version, savedText, editing, fault] = [empty(name), 0, '', true, null];
+    // Who makes one in the list has given it a title.
+    [board, version, savedText, editing, fault] = [empty(new URLSearchParams(location.hash.slice(1)).get('title') || name), 0, '', true, null];
     tell(`There is no dashboard ${name} yet: what you save makes it.`);
   } else if (status === 424 || status === 400) {
     [board, version, savedText, editing, fault] = [empty(name), 0, '', true, null];
@@ -495,28 +499,24 @@ async function link() {
 // list shows all dashboards.
 async function list() {
   $('list').hidden = false;
+  boardList ??= new BoardList();
   try {
     const all = await api.dashboardList();
-    $('dashboards').replaceChildren(...all.map((d) => {
-      const item = make('li');
-      const to = make('a', '', d.title || d.name);
-      to.href = `/d/${d.name}`;
-      item.append(to, ' ', make('span', 'when', `${d.name} · ${plural(d.panels, 'panel')} · ${d.version > 0 ? `version ${d.version} of ${time(Math.floor(Date.parse(d.saved) / 1000))}${d.by ? ` by ${d.by}` : ''}` : 'built in'}`));
-      return item;
-    }));
+    boardList.show(all);
     fault = { kind: 'complete', text: all.length > 0 ? plural(all.length, 'dashboard') : 'No dashboards yet.' };
   } catch (error) {
     fault = { kind: 'error', text: `The dashboards cannot be listed: ${error.message}.` };
   }
   say();
 }
+let boardList = null;
 
 // imported opens a file as a link to a dashboard of its name, which is not saved yet.
 async function imported(file) {
   const text = await file.text();
   const got = read(text);
   if (got.fault) return tell(`${file.name}: ${got.fault}`, 'error');
-  const to = file.name.replace(/\.json$/i, '').toLowerCase().replace(/[^a-z0-9._-]+/g, '-').replace(/^[^a-z0-9]+/, '').slice(0, 64) || 'imported';
+  const to = nameOfTitle(file.name.replace(/\.json$/i, ''));
   location.assign(`/d/${to}#${new URLSearchParams({ doc: await encode(text), v: 0 })}`);
 }
 
@@ -575,7 +575,7 @@ $('versions-open').addEventListener('click', () => versions.open(name, version, 
 $('link').addEventListener('click', link);
 $('export').addEventListener('click', () => download());
 $('import').addEventListener('change', (e) => e.target.files[0] && imported(e.target.files[0]));
-$('new').addEventListener('submit', (e) => { e.preventDefault(); location.assign(`/d/${$('new-name').value}`); });
+$('board-tags').addEventListener('change', (e) => { const tags = tagsOf(e.target.value); change({ tags: tags.length > 0 ? tags : undefined }, 'the change of tags'); });
 api.onOperator(() => { $('operations').hidden = false; });
 api.onRefused(() => { $('token-form').hidden = false; });
 $('token-form').addEventListener('submit', (e) => {

@@ -222,8 +222,12 @@ class Popup {
       this.#mark(e.key === 'ArrowDown' ? (this.active + 1) % n : (this.active + n - (this.active < 0 ? 0 : 1)) % n);
     } else if (e.key === 'Enter') {
       e.preventDefault();
-      const value = this.options?.[this.active] ?? (n === 1 && this.shownFor === this.search.value.trim() ? this.options[0] : undefined);
-      if (value !== undefined) this.#take(value);
+      const typed = this.search.value.trim();
+      // As everywhere, Enter takes the first of what is found. Where several can be chosen, a second Enter is for "Apply".
+      const [first] = (typed !== '' || n === 1) && this.shownFor === typed ? this.options : [];
+      const value = this.options?.[this.active] ?? first;
+      if (this.control.variable.multi && typed !== '' && this.active < 0 && this.marked.includes(first)) this.control.close(true, true);
+      else if (value !== undefined) this.#take(value);
       else if (this.control.variable.multi && this.search.value === '') this.control.close(true, true);
     }
   }
@@ -237,8 +241,8 @@ function noteOf(text, found, list) {
 
 function amountOf(text, found, list) {
   if (list.loading && list.values.length === 0) return 'Asking…';
-  if (list.others) return `No series of this metric is known: these are values of any tag.${list.whole ? '' : ' Not all are listed: type the beginning of one.'}`;
-  if (!list.whole) return text ? 'Values that begin so, and some that have it inside. There may be more.' : `${plural(list.values.length, 'value')} are known, not all: type the beginning of one to find others.`;
+  if (list.others) return `No series of this metric is known: these are values of any tag.${list.whole ? '' : ' Not all are listed: type a part of one.'}`;
+  if (!list.whole) return text ? 'There may be more: type another part of the name.' : `${plural(list.values.length, 'value')} are known, not all: type a part of one to find others.`;
   if (found === 0) return text ? 'No value has this.' : 'No values yet.';
-  return found > shown ? `${shown} of ${found.toLocaleString('en')} are listed: type to find others.` : '';
+  return found > shown ? `${(found - shown).toLocaleString('en')} more: type another part of the name` : '';
 }

@@ -25,7 +25,7 @@ export class Lines extends Plot {
     const looks = looksOf(this.looks, lines);
     const units = [owner.panel.unit, owner.panel.rightUnit].map((u) => u ?? 'none');
     const rows = () => lines.map((l, i) => ({ label: l.label, look: looks[i], right: sides[i], unit: units[Number(sides[i])], ...summary(l.group, owner.range()) }));
-    const hidden = new Set([...owner.hide, ...this.legend.left(this.legend.isTable(lines.length) ? rows() : [])]);
+    const hidden = new Set([...owner.hide, ...this.legend.left(rows)]);
     const style = this.style(data, sides, names.map((n) => hidden.has(n)), lines);
     this.paint({ labels: names, looks, sides, data, log, style, hidden }, plural(names.length, 'line'), () => this.legend.draw(this.picture, rows, owner.hide));
     this.showCursor();
