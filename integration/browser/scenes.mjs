@@ -47,7 +47,7 @@ const latency = (query) => {
 
 const byMetric = (query) => ({ 'cpu.user': hostsOf, 'disk.used': disk })[query.queries[0].metric]?.(query) ?? [];
 
-// stored is a gateway with some metrics, of which sketched answers all but one.
+// stored is a gateway with some metrics, sketched answers all but one of them.
 const stored = () => ({
   metrics: ['proc.loadavg.1min', 'proc.meminfo.memfree', 'disk.used', 'requests.total', 'room.temperature', 'batch.a-job-with-quite-a-long-name.rows.written.per_second'],
   dashboards: new Map([['web', [JSON.stringify({ form: 1, title: 'Web servers', panels: [] })]], ['db', [JSON.stringify({ form: 1, title: 'Databases', panels: [] })]]]),

@@ -14,7 +14,7 @@ const state = {
 };
 const view = { start: '6h-ago', end: '', zoom: null, pause: null, tz: '', theme: '', shift: '' };
 
-test('a chart becomes a panel of a sound document, beside what is there, and is the same chart again', () => {
+test('a chart becomes a panel of a sound document, next to what is there, and is the same chart again', () => {
   const one = withPanel(empty('Mine'), state, 'CPU');
   const two = withPanel(one, state, 'again');
   assert.equal(read(JSON.stringify(two)).fault, undefined);

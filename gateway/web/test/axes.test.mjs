@@ -32,7 +32,7 @@ test('a log scale has no limit at or below zero', () => {
   assert.deepEqual(limited(free, { min: -5, max: 9 }, true)(null, 3, 7), [3, 9]);
 });
 
-test('an axis writes as many decimals as are asked for', () => {
+test('an axis writes as many decimals as it is given', () => {
   assert.deepEqual(ticks([0, 0.5, 1], 0.5, 'none', 2), ['0.00', '0.50', '1.00']);
   assert.deepEqual(ticks([0, 1500], 500, 'none', 0), ['0k', '2k']);
   assert.deepEqual(ticks([0, 0.5], 0.5), ['0', '0.5']);

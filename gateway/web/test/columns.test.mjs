@@ -72,11 +72,11 @@ test('lines are named by what tells them apart', () => {
   assert.deepEqual(labels([g({}, 'm'), g({}, 'n')]), ['m', 'n']);
 });
 
-test('one line, or lines that no tag tells apart, are named by what they were grouped by', () => {
+test('one line, or lines without a tag in which they differ, are named by what they were grouped by', () => {
   const g = (tags, grouped, metric = 'm') => ({ metric, tags, grouped });
   assert.deepEqual(labels([g({ host: 'a', dc: 'x' }, ['host'])]), ['host=a']);
   assert.deepEqual(labels([g({ host: 'a', dc: 'x' }, [])]), ['m']);
-  assert.deepEqual(labels([g({ host: 'a' }, []), g({}, [], 'n')]), ['m', 'n'], 'the metric tells them apart');
+  assert.deepEqual(labels([g({ host: 'a' }, []), g({}, [], 'n')]), ['m', 'n'], 'their metrics differ');
   assert.deepEqual(labels([g({ host: 'a' }, ['host']), g({}, [], 'n')]), ['m host=a', 'n']);
   assert.deepEqual(labels([g({ host: 'a', dc: 'x' }, ['host', 'dc']), g({ host: 'b', dc: 'x' }, ['host', 'dc'])]), ['host=a', 'host=b']);
 });

@@ -98,8 +98,8 @@ func (o object) flag(field string) error {
 	return nil
 }
 
-// checkAxis checks the limits of an axis and the decimals of its numbers: {"min", "max", "decimals"}, each of which may
-// be missing.
+// checkAxis checks the limits of an axis and the decimals of its numbers: {"min", "max", "decimals"}. Each may be
+// missing.
 func (o object) checkAxis(field string) error {
 	if _, ok := o[field]; !ok {
 		return nil

@@ -43,8 +43,8 @@ const readers = (request) => ({
   suggest: (type, max = 40, order = '') => async (q, signal) => {
     const response = await request(`/api/suggest?${new URLSearchParams({ type, q, max, match: 'substring', ...(order ? { order } : {}) })}`, { signal });
     const names = await response.json();
-    const [total, told] = ['Total', 'Order'].map((h) => response.headers.get(`Downpour-${h}`));
-    return Object.assign(names, { more: Math.max(0, Number(total) - names.length), newest: told === 'newest' });
+    const [total, inOrder] = ['Total', 'Order'].map((h) => response.headers.get(`Downpour-${h}`));
+    return Object.assign(names, { more: Math.max(0, Number(total) - names.length), newest: inOrder === 'newest' });
   },
 
   // tagValues returns {values, more, since}: those of a tag in the series of a metric that have some tags {key, value};

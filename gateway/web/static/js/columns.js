@@ -81,7 +81,7 @@ export function withPercentile(group) {
   return percentile === undefined ? group : { ...group, metric, percentile: `p${Number(percentile)}` };
 }
 
-// labels names each group by its percentile, by the tags that tell it from the others of its metric, and by its query's
+// labels names each group by its percentile, by the tags in which it differs from the others of its metric, and by its query's
 // letter where two queries would give the same name. One that has its metric for itself has the tags that were grouped
 // by (grouped); a single one that does not say has all. One with an alias is named by that.
 export function labels(groups) {
@@ -100,7 +100,7 @@ export function labels(groups) {
   });
   const natural = groups.map((g, i) => (metrics || !owns[i] ? `${g.metric} ${owns[i]}`.trim() : owns[i]));
   const aliases = groups.map((g, i) => (g.alias ? aliased(g) : natural[i]));
-  // An alias that several lines share does not hide what tells these apart.
+  // An alias that several lines share does not hide how these differ.
   const names = twice(aliases).map((more, i) => (more && groups[i].alias ? `${aliases[i]} ${owns[i]}`.trim() : aliases[i]));
   const lettered = twice(names).map((more, i) => (more && groups[i].letter ? `${groups[i].letter} ${names[i]}` : names[i]));
   return twice(lettered).map((more, i) => (more && groups[i].alias ? `${groups[i].letter ?? ''} ${natural[i]}`.trim() : lettered[i]));

@@ -4,7 +4,7 @@ import { scaleOf } from './units.js';
 import { wall } from './zone.js';
 
 // ticks writes all values of an axis in one size of the unit, with as many decimals as their
-// distance needs, or as are asked for. null is a tick without a text.
+// distance needs, or as places says. null is a tick without a text.
 export function ticks(values, step, unit = 'none', places = undefined) {
   const [size, sign] = scaleOf(unit, Math.max(...values.map(Math.abs)));
   const decimals = places ?? decimalsOf(step / size);

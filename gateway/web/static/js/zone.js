@@ -54,7 +54,7 @@ export function parse(text, now, zone) {
   return shown - offset(guess, zone);
 }
 
-// isShift tells whether a text is a time before, as 1d.
+// isShift reports whether a text is a time before, as 1d.
 export const isShift = (text) => /^[1-9][0-9]{0,3}[mhdwny]$/.test(text);
 
 export const isRelative = (text) => relative.test(text);

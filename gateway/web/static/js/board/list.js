@@ -15,7 +15,7 @@ export function fitting(all, text, tags) {
   });
 }
 
-// said is what the list tells of one.
+// said is what the list says of one.
 const said = (d) => `${d.name} · ${plural(d.panels, 'panel')} · ${d.version > 0 ? `version ${d.version} of ${time(Math.floor(Date.parse(d.saved) / 1000))}${d.by ? ` by ${d.by}` : ''}` : 'built in'}`;
 
 export class BoardList {

@@ -1,4 +1,4 @@
-// Names of dashboards, of which their addresses are made.
+// Names of dashboards. They stand in addresses.
 
 const longest = 64;
 
