@@ -79,11 +79,11 @@ type longPartScanner struct {
 	partStats *Stats     // of the part's operator
 
 	// The rows that are still to be read begin at the key restStart, in or after the row hour
-	// restFrom, and end before the base time rowsEnd: that of the part, or of its last rows.
+	// restFrom, and end before the base time rowsEnd: partEnd, or the end of the part's last rows.
 	// nextProbe is a probe of the first of them, nil if there was none. Base times are in s.
-	restStart         []byte
-	restFrom, rowsEnd int64
-	nextProbe         *probe
+	restStart                  []byte
+	restFrom, rowsEnd, partEnd int64
+	nextProbe                  *probe
 	// The section: whether it is read by seeking, its hours, and the base time of its end.
 	seeks        bool
 	sectionHours int64
@@ -107,7 +107,7 @@ func newLongScanner(ctx context.Context, from store.Reader, part *scanplan.Part,
 	prefixes *access.PrefixCache, scan store.Scan, of *Stats) *longPartScanner {
 	first, to := (&accessBuilder{plan: &part.Plan, part: part}).hours()
 	return &longPartScanner{ctx: ctx, from: from, part: part, path: path, prefixes: prefixes, scan: scan, partStats: of,
-		restStart: scan.Start, restFrom: first, sectionEnd: first, rowsEnd: to}
+		restStart: scan.Start, restFrom: first, sectionEnd: first, rowsEnd: to, partEnd: to}
 }
 
 // Next returns the next rows, io.EOF after the last. They are valid until the next call.
@@ -170,8 +170,8 @@ func (s *longPartScanner) cutSubPart() {
 	if bytes.Compare(s.restStart, s.subPart.Range.Start) > 0 {
 		s.subPart.Range.Start = s.restStart
 	}
-	if stop := s.part.Plan.HourKey(s.part.Range, end); bytes.Compare(stop, s.subPart.Range.Stop) < 0 {
-		s.subPart.Range.Stop = stop
+	if end < s.partEnd { // the part's own end may be inside a row, or none
+		s.subPart.Range.Stop = s.part.Plan.HourKey(s.part.Range, end)
 	}
 	s.restStart, s.restFrom = s.subPart.Range.Stop, end
 }
