@@ -104,7 +104,7 @@ export class Scripted {
     const send = (m) => sub.socket.send(JSON.stringify({ id: sub.id, ...m }));
     if (answer.error) return send({ type: 'error', error: answer.error });
     sub.seq = 1;
-    send({ type: 'snapshot', epoch: this.epoch, seq: 1, results: answer, rows: 4 });
+    send({ type: 'snapshot', epoch: this.epoch, seq: 1, results: answer, rows: 4, ignored: answer.ignored });
     if ((sub.query.time ?? sub.query).end !== undefined) send({ type: 'complete' });
   }
 

@@ -294,6 +294,18 @@ test('a pause stands still and is left again', async () => {
   sound();
 });
 
+test('what a query has that means nothing is said below the chart', async () => {
+  const months = 'the duration "5min" is read as 5n, n is for months';
+  scripted(() => Object.assign(ramp(), { ignored: [months] }));
+  await open('m=avg:5min-avg:m&m=sum:5min-avg:m');
+  await until('the words, once', async () => (await text('#lost')) === months);
+  scripted(() => ramp());
+  await open('m=avg:m');
+  await untilStatus(page, 'live');
+  assert.equal(await text('#lost'), '');
+  sound();
+});
+
 test('a log scale leaves out what has no place on it, and says so', async () => {
   scripted(() => [result('m', {}, { from: end - 90, to: end, value: (t) => (t - end) / 10 + 7 })]); // -2 … 7
   await open('m=avg:m');

@@ -203,7 +203,8 @@ function showNumbers() {
   const elapsed = Math.max(...everything().map((e) => e.elapsed ?? -1));
   $('elapsed').textContent = elapsed >= 0 ? elapsed : '–';
   const lost = state.log ? lines.reduce((n, l) => n + l.group.values.filter((v) => v !== null && v <= 0).length, 0) : 0;
-  $('lost').textContent = lost > 0 ? `${plural(lost, 'point')} at or below zero: not on a log scale` : '';
+  const ignored = new Set(everything().flatMap((e) => e.ignored));
+  $('lost').textContent = [...(lost > 0 ? [`${plural(lost, 'point')} at or below zero: not on a log scale`] : []), ...ignored].join('. ');
 }
 
 let offered = '';

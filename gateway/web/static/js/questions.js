@@ -53,12 +53,12 @@ export class Questions {
   // An entry is one subscription. Until it is answered it shows what the query
   // before it did, if that was of the same metric, or the same formula.
   #subscribe(query, text, metric, before, kind) {
-    const e = { query, text, metric, answered: false, complete: false, error: null, about: null, rows: null, elapsed: null, shown: null };
+    const e = { query, text, metric, answered: false, complete: false, error: null, about: null, rows: null, ignored: [], elapsed: null, shown: null };
     if (before?.metric === metric) e.shown = before.shown;
     e.sub = this.live.subscribe(query, {
       onData: (answer, message) => {
         if (message.type === 'snapshot') e.elapsed ??= Math.round(performance.now() - e.sub.askedAt);
-        if (message.type === 'snapshot') e.rows = message.rows ?? null;
+        if (message.type === 'snapshot') Object.assign(e, { rows: message.rows ?? null, ignored: message.ignored ?? [] });
         Object.assign(e, { answered: true, error: null, shown: answer });
         this.onChange(true);
       },
