@@ -476,11 +476,11 @@ if (real) {
     assert.equal(saved.status, 200, await saved.text());
     await opened(real);
     await page.goto(`${real}/d/shared#var-dc=us`);
-    await until('the first of us, and a week ago', async () => (await series('cpu')) === 'dc=us host=db01,dc=us host=db01 (1w ago)');
+    await until('the first of us, and a week ago', async () => (await series('cpu')) === 'host=db01,host=db01 (1w ago)');
     await control('host').click();
     await untilOptions('host', 'db01,db02');
     await options('host').nth(1).click();
-    await until('the other', async () => (await series('cpu')).startsWith('dc=us host=db02'));
+    await until('the other', async () => (await series('cpu')).startsWith('host=db02'));
     await page.getByRole('button', { name: 'Annotate', exact: true }).click();
     await page.locator('#note-text').fill('seen');
     await page.getByRole('button', { name: 'Annotate', exact: true }).last().click();
