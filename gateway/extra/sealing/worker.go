@@ -30,7 +30,7 @@ type Worker struct {
 	Now   func() time.Time
 	Log   *slog.Logger
 
-	// Until when hours are sealed, and when all of them were last looked at; zero before the first pass.
+	// Until when hours are sealed, and when a look at all of them has last ended; zero before the first pass.
 	sealed, whole time.Time
 
 	totals metrics.Totals[totals]
@@ -39,7 +39,7 @@ type Worker struct {
 const (
 	// every is the time between two passes, each over the hours that have become old since the one before.
 	every = 10 * time.Minute
-	// wholeEvery is the time between two passes over all hours, for points that came late.
+	// wholeEvery is the time from the end of a pass over all hours, for points that came late, to the next.
 	wholeEvery = 24 * time.Hour
 	// margin is how long an hour has ended that is sealed.
 	margin = time.Hour
@@ -70,9 +70,10 @@ func (w *Worker) pass(ctx context.Context) error {
 		last = r
 	}
 	now := w.Now()
-	since, before, whole := w.sealed, now.Add(-margin), w.whole //fault:seal-without-margin TestWorker_pace
-	if now.Sub(w.whole) >= wholeEvery {
-		since, whole = time.Time{}, now
+	since, before := w.sealed, now.Add(-margin) //fault:seal-without-margin TestWorker_pace
+	whole := now.Sub(w.whole) >= wholeEvery
+	if whole {
+		since = time.Time{}
 	}
 	report, err := w.Seal(ctx, w.Table, since, before, func(r store.SealReport) error {
 		p.Done(float64(r.Rows - last.Rows))
@@ -87,7 +88,10 @@ func (w *Worker) pass(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	w.sealed, w.whole = before, whole
+	w.sealed = before
+	if whole { // it may have taken days, in which hours have become old that wait for the next passes
+		w.whole = w.Now()
+	}
 	if report.Sealed > 0 {
 		w.tell("old rows are sealed", report, began)
 	}

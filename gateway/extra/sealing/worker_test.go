@@ -107,6 +107,36 @@ func TestWorker_pace(t *testing.T) {
 	})
 }
 
+// A pass over all hours that takes longer than the time between two of them is followed by those over the
+// hours that have become old.
+func TestWorker_longPass(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		w, whole, others := &sealing.Worker{Rate: 100, Busy: func() int { return 0 }}, 0, 0
+		w.Seal = func(
+			_ context.Context, _ string, since, _ time.Time, _ func(store.SealReport) error,
+		) (r store.SealReport, err error) {
+			switch {
+			case since.IsZero():
+				whole++
+				time.Sleep(30 * time.Hour)
+			case others == 0 && !since.Equal(began.Add(-time.Hour)):
+				t.Errorf("the second pass begins with hours from %v on, want those since the first began", since)
+				fallthrough
+			default:
+				others++
+			}
+			return r, nil
+		}
+		run(t, w, 60*time.Hour)
+		if whole != 2 || others < 100 {
+			t.Errorf("%d passes over all hours and %d others in 60 h, want 2 and one each ten minutes in between",
+				whole, others)
+		}
+	})
+}
+
 // In a store, an hour is sealed between one and two hours after its end, and is read as before.
 func TestWorker_store(t *testing.T) {
 	t.Parallel()
