@@ -233,8 +233,11 @@ func TestGroup_guard(t *testing.T) {
 			return g.Aggregate(f, Query{To: 7200, End: math.MaxInt64}, in, &out)
 		})
 	}
-	aggregate(both)
-	aggregate(doubles)
+	// Where both types are the type of each time takes a byte, and each value is kept as a double, too.
+	const times, values = members + 1, 2 * members
+	if more := aggregate(both).Reserved - aggregate(doubles).Reserved; more != times+8*values {
+		t.Errorf("members of both types reserve %d bytes more, want %d", more, times+8*values)
+	}
 	if n := aggregate(same).Checks; n < members/checkMembers || n > members/4 {
 		t.Errorf("%d checks for %d members, want one for %d", n, members, checkMembers)
 	}

@@ -12,13 +12,13 @@ type Guard struct {
 	Checks   int   // calls of Check
 	Reserved int64 // bytes
 	calls    int
-	fails    int // the first call that fails, from 1; 0 is none
+	fails    int // the one call that fails, from 1; 0 is none
 }
 
 var errOver = errors.New("the guard has ended the work")
 
 func (g *Guard) call() error {
-	if g.calls++; g.fails > 0 && g.calls >= g.fails {
+	if g.calls++; g.calls == g.fails { // not the later ones: they would end work that has gone on
 		return errOver
 	}
 	return nil
