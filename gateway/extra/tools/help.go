@@ -38,7 +38,7 @@ each tag; arrow and parquet are files for programs, which no terminal gets.
 refuses while points have the UID, for they would stay and nothing could read
 them; it says what it removed. reclaim deletes all names that no row has, once
 -no-tsds says on HBase that no TSD runs; their numbers are not given again. fsck
-tells where names and UIDs do not agree, and repairs that with fix; metasync makes
+reports where names and UIDs do not agree, and repairs that with fix; metasync makes
 the meta data that series and names lack, metapurge deletes all of it; treesync
 puts all series with a TSMeta into all enabled trees, and removes nothing. These
 may be ended and run again at any time.
