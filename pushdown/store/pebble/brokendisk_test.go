@@ -146,7 +146,7 @@ func (b breakage) run(t *testing.T, dir string) (acked, sealed int, log string, 
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	err = cmd.Run()
-	for lines := bufio.NewScanner(&out); lines.Scan(); {
+	for lines := bufio.NewScanner(bytes.NewReader(out.Bytes())); lines.Scan(); {
 		var n int
 		if _, e := fmt.Sscanf(lines.Text(), "acknowledged %d", &n); e == nil {
 			acked = n + 1
@@ -180,8 +180,8 @@ func (b breakage) wantPoints(t *testing.T, s *Store, acked int) {
 	}
 }
 
-// Writes, syncs and creations fail, once or for ever, while points are put and rows are sealed: the process goes on, or
-// ends with a line that says why; what was acknowledged is there when the disk is
+// Writes, syncs and creations fail, once or for ever, while points are put and rows are sealed: the process goes on,
+// refuses writes with the reason, or ends with a line that says why; what was acknowledged is there when the disk is
 // sound again.
 func TestBrokenDisk(t *testing.T) {
 	seed := seedtest.Of(t)
@@ -212,7 +212,9 @@ func TestBrokenDisk(t *testing.T) {
 		how := "goes on"
 		if err != nil {
 			how = "ends"
-			if !strings.Contains(log, "cannot write, the process ends") {
+			if refused := strings.Contains(log, "the store takes no writes: "); refused { // at which this process ends
+				how = "refuses writes"
+			} else if !strings.Contains(log, "cannot write, the process ends") {
 				t.Errorf("%+v: %v, and no line says why: %.3000s", b, err, log)
 			}
 		}

@@ -118,7 +118,7 @@ func (l *logFile) fault() *store.Fault {
 			lost.Bytes += h.End - h.Start
 		}
 		lost.What = "damaged: no intact record stands there, while records follow"
-	case l.padded && len(l.Records) == 0:
+	case l.padded && len(l.Records) == 0 && !l.Closed: // one that was closed without any begins with its end chunk
 		lost.Bytes, lost.What = -1, "no record is left of those that were synced"
 	case l.Closed:
 		return l.tornEnd()
