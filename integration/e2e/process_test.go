@@ -327,8 +327,8 @@ func TestFreePort_otherProcess(t *testing.T) {
 	theirs := 1_000_000 + os.Getpid() // no port, so that no other run of this test claims it
 	other, got := claimed(theirs)
 	if ok, err := claim(theirs); got != "true <nil>" || ok || err != nil {
-		t.Errorf("port %d for another process: %s, and then for this one: %t, %v; want true and then false",
-			theirs, got, ok, err)
+		t.Errorf("port %d for another process: %s, and then for this one: %t, %v; want true and then false; "+
+			"the other has ended: %v\n%s", theirs, got, ok, err, other.Err(), other.LogTail(5))
 	}
 	other.Kill()
 	if ok, err := claim(theirs); !ok || err != nil {

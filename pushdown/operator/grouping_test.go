@@ -18,7 +18,7 @@ import (
 	"downpour/pushdown/operator/operatortest"
 )
 
-// The partial aggregates of a part are those of its series, each of which was read by itself.
+// The partial aggregates of a part are those of its series when each is read by itself.
 func TestGroups_ofSeries(t *testing.T) {
 	edges := 0
 	rapid.Check(t, func(t *rapid.T) {

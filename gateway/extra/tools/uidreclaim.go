@@ -266,7 +266,7 @@ func (r *reclaim) remove(ctx context.Context, names []*doomed) error {
 			n.fate = gone
 		}
 	} else {
-		r.progress(fmt.Sprintf("%d names are in no row: puts of them wait until they are gone", len(names)))
+		r.progress(fmt.Sprintf("names in no row: %d; puts of them wait until they are gone", len(names)))
 		if err := d.run(ctx); err != nil {
 			return err
 		}

@@ -48,7 +48,7 @@ func TestReclaim_many(t *testing.T) {
 
 			batches := 0
 			x.progress = func(line string) {
-				if strings.Contains(line, "are in no row") {
+				if strings.Contains(line, "names in no row: ") {
 					batches++
 				}
 			}

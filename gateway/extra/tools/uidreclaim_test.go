@@ -495,7 +495,7 @@ func TestReclaim_waits(t *testing.T) {
 		p.withUnused()
 		began := time.Now()
 		p.watched(func(_ int, call, table string, st tools.Store) error {
-			if call != "increment" { // it tells others that names are gone
+			if call != "increment" { // it is how others learn that names are gone
 				return nil
 			}
 			if got := time.Since(began).Round(time.Second); got != 4*uid.KnownWithin {

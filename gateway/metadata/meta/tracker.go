@@ -29,8 +29,8 @@ type TrackerConfig struct {
 	Log *slog.Logger
 }
 
-// DefaultBytes are room for some 800,000 new series at once, and as many known ones: puts find series
-// several times as fast as they are recorded.
+// DefaultBytes are room for some 600,000 series that are new at once, each with a new name: puts may bring
+// them faster than they are recorded.
 const DefaultBytes = 128 << 20
 
 // withDefaults sets what is 0 or nil to the defaults that the fields name.

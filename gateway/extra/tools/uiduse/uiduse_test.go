@@ -68,7 +68,7 @@ func TestSet(t *testing.T) {
 }
 
 // Find returns a row of each wanted UID that rows have, by whichever way it looks for them, and Each all UIDs of rows:
-// on both stores, salted, with keys that are of no series, and in tables of rollups of which one does not exist. Such
+// on both stores, salted, with keys that are of no series, and in tables of rollups, one of them missing. Such
 // a key is an error of Each.
 //
 //fault:uid-reclaim-passes-over-keys err != nil => false

@@ -283,16 +283,14 @@ func TestForest_concurrent(t *testing.T) {
 					return
 				}
 				ids[i] = made.ID
-				// All of them change the same rule and the same definition.
-				for n := range 3 {
-					r := tree.Rule{TreeID: id, Level: 5, Type: tree.TagK, Field: "no", Notes: fmt.Sprint(i, n)}
-					if _, err := f.PutRule(t.Context(), r, false); err != nil {
-						t.Error(err)
-					}
-					change := tree.Change{ID: id, Notes: fmt.Sprint(i, n)}
-					if _, err := f.Change(t.Context(), change, false); err != nil {
-						t.Error(err)
-					}
+				// All of them change the same rule and the same definition. Each attempt that fails is one
+				// by which another process has made its change, so no more fail than there are others.
+				r := tree.Rule{TreeID: id, Level: 5, Type: tree.TagK, Field: "no", Notes: fmt.Sprint(i)}
+				if _, err := f.PutRule(t.Context(), r, false); err != nil {
+					t.Error(err)
+				}
+				if _, err := f.Change(t.Context(), tree.Change{ID: id, Notes: fmt.Sprint(i)}, false); err != nil {
+					t.Error(err)
 				}
 			})
 		}

@@ -1,5 +1,5 @@
-// Annotations of the whole dashboard: read once for all panels, shown on all charts, and made by
-// a drag on one where the token may.
+// Annotations of no series: read once for all charts of a page, shown on each, and made by a drag
+// on one where the token may.
 
 import * as api from './api.js';
 import { time } from './format.js';
@@ -49,7 +49,7 @@ export class Notes {
         this.#take(notes, may);
       }
     } catch {
-      // A gateway that has none, as in mode ro, and one that is lost: the status tells of that.
+      // A gateway that has none, as in mode ro, and one that is lost: the status says so.
       if (asked !== this.asked) return;
     }
     if (to === null) this.timer = setTimeout(() => this.#ask(from, to), again);
