@@ -192,7 +192,7 @@ var asking = map[string]struct {
 var routeScopes = func() map[string]auth.Scope {
 	out := map[string]auth.Scope{
 		"": 0, "favicon.ico": 0, "d": 0, "ops": 0, "docs": 0, "api/ops": auth.All, "api/ops/series": auth.All,
-		"api/ops/": auth.All, "healthz": 0, "readyz": 0, "api/ws": 0, "api/put": auth.Write,
+		"api/series/top": auth.All, "api/ops/": auth.All, "healthz": 0, "readyz": 0, "api/ws": 0, "api/put": auth.Write,
 		"api/rollup": auth.Write, "api/histogram": auth.Write, "api/dropcaches": auth.All,
 		"dropcaches": auth.All, "logs": auth.All, "api/tools/export": auth.Read, "api/tools/names": auth.Read,
 		"api/tools/import": auth.Write, "api/tools/assign": auth.Write, "api/tools/rename": auth.Admin,

@@ -304,15 +304,22 @@ func TestOps_series(t *testing.T) {
 			t.Fatalf("put: %d %s", a.Status, a.Body)
 		}
 	}
-	const want = `{"series":3,"complete":true,"metrics":[{"name":"cpu","count":2},{"name":"mem","count":1}],` +
-		`"tagKeys":[{"name":"host","count":2},{"name":"dc","count":1}],"allMetrics":2,"allTagKeys":2}`
+	const want = `{"series":3,"complete":true,` +
+		`"metrics":[{"name":"cpu","count":2,"new":2},{"name":"mem","count":1,"new":1}],` +
+		`"tagKeys":[{"name":"host","count":2,"new":2},{"name":"dc","count":1,"new":1}],"allMetrics":2,"allTagKeys":2,` +
+		`"uids":[{"kind":"metrics","used":2,"most":16777215,"grown":2,"within":86400000},` +
+		`{"kind":"tagk","used":2,"most":16777215,"grown":2,"within":86400000},` +
+		`{"kind":"tagv","used":3,"most":16777215,"grown":3,"within":86400000}]}`
 	eventually(t, "the series are recorded", func() bool {
 		return strings.HasPrefix(b.Get("/api/ops/series", admin...).Body, `{"series":3,`)
 	})
 	if a := b.Get("/api/ops/series", admin...); a.Body != want {
 		t.Errorf("%d %s, want %s", a.Status, a.Body, want)
 	}
-	first := `"metrics":[{"name":"cpu","count":2}],"tagKeys":[{"name":"host","count":2}],"allMetrics":2`
+	if a := b.Get("/api/series/top", admin...); a.Body != want {
+		t.Errorf("by its other path: %d %s, want %s", a.Status, a.Body, want)
+	}
+	first := `"metrics":[{"name":"cpu","count":2,"new":2}],"tagKeys":[{"name":"host","count":2,"new":2}],"allMetrics":2`
 	if a := b.Get("/api/ops/series?top=1", admin...); !strings.Contains(a.Body, first) {
 		t.Errorf("the first of each: %d %s", a.Status, a.Body)
 	}

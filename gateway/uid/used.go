@@ -8,6 +8,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"time"
 
 	"downpour/encoding"
 )
@@ -48,18 +49,95 @@ func (d *Dictionary) Counters(ctx context.Context) (c Counters, err error) {
 	return c, nil
 }
 
-// Used returns how many UIDs of each kind have been assigned, by anybody, and how many there can
-// be. UIDs that are drawn at random are not counted.
-func (d *Dictionary) Used(ctx context.Context) (used, most map[encoding.UIDKind]int64, err error) {
+// Usage is how many UIDs of a kind there are. UIDs that are drawn at random are not counted.
+type Usage struct {
+	Kind encoding.UIDKind
+	Used int64 // that were given, by anybody: those of the numbers 1 to Used
+	Most int64 // that there can be
+	New  int64 // that were given since the time of the question: the last of the used ones
+}
+
+// Usage returns how many UIDs of each kind there are, and how many of them were given since a time.
+func (d *Dictionary) Usage(ctx context.Context, since time.Time) ([]Usage, error) {
 	c, err := d.Counters(ctx)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	used, most = map[encoding.UIDKind]int64{}, map[encoding.UIDKind]int64{}
-	for _, kind := range kinds {
-		used[kind], most[kind] = c.Given[kind], mostUIDs(d.cfg.Schema.UIDWidth(kind))
+	usage := make([]Usage, len(kinds))
+	for i, kind := range kinds {
+		u := Usage{Kind: kind, Used: c.Given[kind], Most: mostUIDs(d.cfg.Schema.UIDWidth(kind))}
+		if u.New, err = d.givenSince(ctx, kind, u.Used, since); err != nil {
+			return nil, err
+		}
+		usage[i] = u
 	}
-	return used, most, nil
+	return usage, nil
+}
+
+// neighbors is how many mappings decide together when a UID was given. Some numbers have no name, after a lost race
+// or a deletion, and a name that was changed has the time of that change.
+const neighbors = 16
+
+// givenSince returns how many UIDs were given since a time, of those with the numbers 1 to last. Numbers rise, and
+// the time of a reverse mapping is that at which its UID was given. So it searches for the last older one: from
+// the end in steps that double, because few are new on most days, then by halves.
+func (d *Dictionary) givenSince(ctx context.Context, kind encoding.UIDKind, last int64,
+	since time.Time) (int64, error) {
+	older, newer := last, last+1 // numbers up to older were given before, those from newer on since then
+	for step := int64(1); older > 0; step *= 2 {
+		before, err := d.givenBefore(ctx, kind, older, last, since)
+		if err != nil {
+			return 0, err
+		}
+		if before {
+			break
+		}
+		newer, older = older, max(0, older-step)
+	}
+	for newer-older > 1 {
+		middle := older + (newer-older)/2
+		before, err := d.givenBefore(ctx, kind, middle, last, since)
+		if err != nil {
+			return 0, err
+		}
+		if before {
+			older = middle
+		} else {
+			newer = middle
+		}
+	}
+	return last - older, nil
+}
+
+// givenBefore reports whether one of the UIDs from first on, neighbors of them, has a mapping of before a time.
+// If none has a mapping, they were deleted: then it reports true, except at the end, where the next ones decide.
+func (d *Dictionary) givenBefore(ctx context.Context, kind encoding.UIDKind, first, last int64,
+	since time.Time) (bool, error) {
+	var uids [][]byte
+	for n := first; n < first+neighbors && n <= last; n++ {
+		u, err := encoding.AppendUID(nil, uint64(n), d.cfg.Schema.UIDWidth(kind))
+		if err != nil {
+			return false, err
+		}
+		uids = append(uids, u)
+	}
+	rows, err := d.cfg.Store.Get(ctx, d.cfg.Table, encoding.FamilyName, uids)
+	if err != nil {
+		return false, fmt.Errorf("uid: cannot read when %d %s were given: %w", len(uids), kind, err)
+	}
+	found := false
+	for _, r := range rows {
+		for _, c := range r.Cells {
+			if string(c.Qualifier) != kind.String() {
+				continue
+			}
+			if c.Timestamp < since.UnixMilli() {
+				return true, nil
+			}
+			found = true
+		}
+	}
+	return !found && len(uids) == neighbors, nil
 }
 
 // Numbered returns the names whose UIDs have these numbers, by number, as the table has them. A number is left out

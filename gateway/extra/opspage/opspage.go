@@ -9,12 +9,12 @@ import (
 	"sync"
 	"time"
 
-	"downpour/encoding"
 	"downpour/gateway"
 	"downpour/gateway/admin/activity"
 	"downpour/gateway/api/httpapi/httpio"
 	"downpour/gateway/extra/opspage/opsroutes"
 	"downpour/gateway/extra/opspage/seriescount"
+	"downpour/gateway/extra/opspage/uidusage"
 	"downpour/gateway/live"
 	"downpour/pushdown/process/memory"
 	"downpour/pushdown/process/version"
@@ -56,9 +56,8 @@ type operations struct {
 type usedUIDs struct {
 	mu     sync.Mutex
 	asked  time.Time
-	last   []opsroutes.UIDs
+	last   []uidusage.UIDs
 	failed string
-	growth map[encoding.UIDKind]*activity.Growth
 }
 
 // askUIDsEvery is how old the counts of UIDs may be.
@@ -238,7 +237,7 @@ func (o *operations) reportPuts(now time.Time) opsroutes.Puts {
 }
 
 // reportUIDs returns the counts of UIDs, at most as old as askUIDsEvery.
-func (o *operations) reportUIDs(ctx context.Context, now time.Time) ([]opsroutes.UIDs, string) {
+func (o *operations) reportUIDs(ctx context.Context, now time.Time) ([]uidusage.UIDs, string) {
 	u := &o.uids
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -248,34 +247,14 @@ func (o *operations) reportUIDs(ctx context.Context, now time.Time) ([]opsroutes
 
 	ctx, cancel := context.WithTimeout(ctx, askUIDsTimeout)
 	defer cancel()
-	used, most, err := o.Names.Used(ctx)
-	u.asked = now
+	read, err := uidusage.Read(ctx, o.Names, now)
+	u.asked, u.failed = now, ""
 	if err != nil {
 		u.failed = err.Error()
 		return u.last, u.failed
 	}
-
-	if u.growth == nil {
-		u.growth = map[encoding.UIDKind]*activity.Growth{}
-	}
-	u.last, u.failed = []opsroutes.UIDs{}, ""
-	for _, kind := range []encoding.UIDKind{encoding.UIDMetric, encoding.UIDTagK, encoding.UIDTagV} {
-		g := u.growth[kind]
-		if g == nil {
-			g = new(activity.Growth)
-			u.growth[kind] = g
-		}
-		g.Add(now, used[kind])
-		x := opsroutes.UIDs{Kind: kind.String(), Used: used[kind], Most: most[kind]}
-		var within time.Duration
-		x.Grown, within = g.Grown()
-		x.Within = within.Milliseconds()
-		if at, ok := g.Reaches(most[kind]); ok {
-			x.RunOut = at.UnixMilli()
-		}
-		u.last = append(u.last, x)
-	}
-	return u.last, u.failed
+	u.last = read
+	return u.last, ""
 }
 
 // countSeries counts series, for as long as a query may take.

@@ -12,6 +12,7 @@ import (
 
 	"downpour/gateway/extra/opspage/opsroutes"
 	"downpour/gateway/extra/opspage/seriescount"
+	"downpour/gateway/extra/opspage/uidusage"
 )
 
 const seriesPath = "/api/ops/series"
@@ -41,22 +42,29 @@ func runSeries(ctx context.Context, c *call) error {
 	})
 }
 
-// printSeries prints counts as two tables and a line of sums.
+// printSeries prints counts as tables and a line of sums.
 func printSeries(to io.Writer, c *seriescount.Counts) error {
 	out := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	for _, list := range []struct {
 		head  string
 		names []seriescount.Named
-	}{{"metric\tseries", c.Metrics}, {"tag key\tvalues", c.TagKeys}} {
+	}{{"metric\tseries\tnew today", c.Metrics}, {"tag key\tvalues\tnew today", c.TagKeys}} {
 		if len(list.names) == 0 {
 			continue
 		}
 		fmt.Fprintln(out, list.head)
 		for _, n := range list.names {
-			fmt.Fprintf(out, "%s\t%d\n", n.Name, n.Count)
+			fmt.Fprintf(out, "%s\t%d\t%d\n", n.Name, n.Count, n.New)
 		}
 		fmt.Fprintln(out)
 	}
+	fmt.Fprintln(out, "UIDs of\tused\tof all\tnew today\trun out")
+	for _, u := range c.UIDs {
+		ofAll := 100 * float64(u.Used) / float64(u.Most)
+		fmt.Fprintf(out, "%s\t%d\t%.1f %%\t%d\t%s\n", u.Kind, u.Used, ofAll, u.Grown, runOut(u))
+	}
+	fmt.Fprintln(out)
+
 	least, of := "", ""
 	if !c.Complete {
 		least = "not all was read, others may have more: at least "
@@ -66,6 +74,21 @@ func printSeries(to io.Writer, c *seriescount.Counts) error {
 	}
 	fmt.Fprintf(out, "%s%d series of %d metrics with %d tag keys%s\n", least, c.Series, c.AllMetrics, c.AllTagKeys, of)
 	return out.Flush()
+}
+
+// runOut is when the UIDs of a kind run out, in words.
+func runOut(u uidusage.UIDs) string {
+	when := "not soon"
+	if u.RunOut > 0 {
+		when = time.UnixMilli(u.RunOut).UTC().Format(time.DateOnly)
+	}
+	if u.Used >= u.Most {
+		when = "none is left"
+	}
+	if u.Short() {
+		when += ": more than 80 % are used, see gateway uid reclaim -h"
+	}
+	return when
 }
 
 // seriesRoute is the route that counts series, of this process's own handler.

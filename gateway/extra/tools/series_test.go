@@ -24,8 +24,15 @@ func TestSeries(t *testing.T) {
 	}
 	ofHour := regexp.MustCompile(`, with rows of the hour from [-0-9T:]+:00:00Z on`)
 
-	const list = "metric  series\ncpu     3\nmem     1\n\ntag key  values\nhost     4\ndc       1\n\n" +
-		"4 series of 2 metrics with 2 tag keys"
+	const metrics = "metric  series  new today\ncpu     3       3\n"
+	const keys = "tag key  values  new today\nhost     4       4\n"
+	uids := func(m, k, v int) string {
+		const rows = "metrics  %d     0.0 %%   %[1]d          not soon\n" +
+			"tagk     %[2]d     0.0 %%   %[2]d          not soon\n" +
+			"tagv     %[3]d     0.0 %%   %[3]d          not soon\n\n"
+		return "UIDs of  used  of all  new today  run out\n" + fmt.Sprintf(rows, m, k, v)
+	}
+	all := uids(2, 2, 5) + "4 series of 2 metrics with 2 tag keys"
 	check := func(p *place, url, of string) {
 		t.Helper()
 		f := func(fault, out string, args ...string) {
@@ -38,12 +45,12 @@ func TestSeries(t *testing.T) {
 				t.Errorf("%s, %q: %q, want %q", url, args, got, out)
 			}
 		}
-		f("", "0 series of 0 metrics with 0 tag keys\n", "top")
+		f("", uids(0, 0, 0)+"0 series of 0 metrics with 0 tag keys\n", "top")
 		if err := p.tool(url, strings.NewReader(points), "import", "-"); err != nil {
 			t.Fatal(err)
 		}
-		f("", list+of, "top")
-		f("", list[:25]+"\ntag key  values\nhost     4\n\n4 series of 2 metrics with 2 tag keys"+of, "-top", "1", "top")
+		f("", metrics+"mem     1       1\n\n"+keys+"dc       1       1\n\n"+all+of, "top")
+		f("", metrics+"\n"+keys+"\n"+all+of, "-top", "1", "top")
 		f("top: got \"0\", want 1 to 1000", "", "top", "-top", "0")
 		f("want top", "", "bottom")
 	}

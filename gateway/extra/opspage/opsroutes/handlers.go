@@ -38,6 +38,7 @@ func (h *Handlers) Endpoints() map[string]httpio.Endpoint {
 	return map[string]httpio.Endpoint{
 		"api/ops":        {Scope: auth.Admin, Serve: h.report, Reads: httpio.Get},
 		"api/ops/series": {Scope: auth.Admin, Serve: h.series, Reads: httpio.Get},
+		"api/series/top": {Scope: auth.Admin, Serve: h.series, Reads: httpio.Get},
 		"api/ops/":       {Scope: auth.Admin, Serve: h.below, Reads: httpio.Get},
 	}
 }
@@ -53,8 +54,8 @@ func (h *Handlers) report(w http.ResponseWriter, r *http.Request) error {
 // maxListed is how many names a count of series lists at most.
 const maxListed = 1000
 
-// series handles /api/ops/series?top=N: a count of the series in the meta table, by metric and by
-// tag key.
+// series handles /api/series/top?top=N, which is /api/ops/series too: a count of the series in the meta table, by
+// metric and by tag key, and of the UIDs.
 func (h *Handlers) series(w http.ResponseWriter, r *http.Request) error {
 	if err := only(r, http.MethodGet); err != nil {
 		return err

@@ -1,5 +1,7 @@
 package opsroutes
 
+import "downpour/gateway/extra/opspage/uidusage"
+
 // Report is what /api/ops answers. Times are in ms since 1970, durations in ms, sizes in bytes.
 // Unknown values are omitted or 0.
 type Report struct {
@@ -10,13 +12,13 @@ type Report struct {
 	Store   string `json:"store"` // pebble:… or hbase:…
 	Mode    string `json:"mode"`  // rw, ro or wo
 
-	Queries     Queries     `json:"queries"`
-	Live        Live        `json:"live"`
-	Memory      Memory      `json:"memory"`
-	ResultCache ResultCache `json:"resultCache"`
-	Places      Places      `json:"places"`
-	Puts        Puts        `json:"puts"`
-	UIDs        []UIDs      `json:"uids"`
+	Queries     Queries         `json:"queries"`
+	Live        Live            `json:"live"`
+	Memory      Memory          `json:"memory"`
+	ResultCache ResultCache     `json:"resultCache"`
+	Places      Places          `json:"places"`
+	Puts        Puts            `json:"puts"`
+	UIDs        []uidusage.UIDs `json:"uids"`
 	// UIDsFailed is why the counts of UIDs are missing.
 	UIDsFailed string `json:"uidsFailed,omitempty"`
 }
@@ -160,16 +162,4 @@ type Refusal struct {
 	Times  int64  `json:"times"`
 	Last   int64  `json:"last"`
 	Error  string `json:"error"` // of the last one
-}
-
-// UIDs are those of one kind.
-type UIDs struct {
-	Kind   string `json:"kind"`   // metrics, tagk or tagv
-	Used   int64  `json:"used"`   // by anybody
-	Most   int64  `json:"most"`   // that there can be
-	Grown  int64  `json:"grown"`  // since this gateway's first check, a day at most
-	Within int64  `json:"within"` // that time
-	// RunOut is when they are all used if they keep growing like this; 0 if that is unknown, or far
-	// away.
-	RunOut int64 `json:"runOut,omitempty"`
 }

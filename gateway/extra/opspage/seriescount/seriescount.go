@@ -1,10 +1,11 @@
 // Package seriescount counts series: those of each metric, and the values that each tag key has in
-// them. It reads the keys of the meta table's rows, one for each series, and nothing of their cells. Where that
-// table has none, because puts do not record their series, it reads the keys of the data table's rows of the last
-// full hour, in which a series that lives has one.
+// them, and how many of these are new. It reads the keys of the meta table's rows, one for each series, and nothing
+// of their cells. Where that table has none, because puts do not record their series, it reads the keys of the data
+// table's rows of the last full hour, in which a series that lives has one.
 package seriescount
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"downpour/encoding"
+	"downpour/gateway/extra/opspage/uidusage"
 	"downpour/gateway/uid"
 	"downpour/pushdown/process/memory"
 	"downpour/pushdown/store"
@@ -24,6 +26,7 @@ type Names interface {
 	Name(ctx context.Context, kind encoding.UIDKind, u encoding.UID) (string, error)
 	// Each returns the names of a kind that begin with prefix.
 	Each(ctx context.Context, kind encoding.UIDKind, prefix string) iter.Seq2[uid.Entry, error]
+	uidusage.Names
 }
 
 // Config says what is counted.
@@ -50,12 +53,17 @@ type Counts struct {
 	TagKeys    []Named `json:"tagKeys"`
 	AllMetrics int     `json:"allMetrics"`
 	AllTagKeys int     `json:"allTagKeys"`
+	// UIDs are those of each kind.
+	UIDs []uidusage.UIDs `json:"uids"`
 }
 
 // Named is a name with its count.
 type Named struct {
 	Name  string `json:"name"`
 	Count int64  `json:"count"`
+	// New is how many of them are new: values that got their UID within the last day, and series with such a
+	// value, or whose metric or tag key did.
+	New int64 `json:"new,omitempty"`
 }
 
 // entryBytes is about what a counted metric or value takes.
@@ -66,17 +74,52 @@ type counting struct {
 	Config
 	ctx     context.Context
 	out     Counts
-	metrics map[string]int64
+	recent  [3]given // by kind
+	metrics map[string]tally
 	values  map[string]map[string]struct{} // by tag key
 	pairs   []encoding.TagPair             // scratch
 	kept    int64                          // entries that are not reserved yet
+}
+
+// tally counts things, and how many of them are new.
+type tally struct{ all, recent int64 }
+
+// given are the UIDs of one kind that were given within the last day.
+type given struct{ first, last encoding.UID }
+
+func (g given) has(u encoding.UID) bool {
+	return bytes.Compare(u, g.first) >= 0 && bytes.Compare(u, g.last) <= 0
+}
+
+// usage reads how many UIDs there are, and which of them are new.
+func (c *counting) usage() (err error) {
+	if c.out.UIDs, err = uidusage.Read(c.ctx, c.Names, c.Now()); err != nil {
+		return err
+	}
+	for kind, u := range c.out.UIDs {
+		if u.Grown == 0 {
+			continue
+		}
+		width := c.Schema.UIDWidth(encoding.UIDKind(kind))
+		g := &c.recent[kind]
+		if g.first, err = encoding.AppendUID(nil, uint64(u.Used-u.Grown)+1, width); err != nil {
+			return err
+		}
+		if g.last, err = encoding.AppendUID(nil, uint64(u.Used), width); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Run counts until everything is counted or within ends; what was counted until then is returned
 // as incomplete. top bounds both lists. The error is that of ctx, of the store, or that the
 // memory is short.
 func Run(ctx, within context.Context, cfg Config, top int) (*Counts, error) {
-	c := &counting{Config: cfg, ctx: ctx, metrics: map[string]int64{}, values: map[string]map[string]struct{}{}}
+	c := &counting{Config: cfg, ctx: ctx, metrics: map[string]tally{}, values: map[string]map[string]struct{}{}}
+	if err := c.usage(); err != nil {
+		return nil, err
+	}
 	err := c.meta(within)
 	if errors.Is(err, store.ErrNoTable) { // nobody has to make it who does not record series
 		err = nil
@@ -94,9 +137,15 @@ func Run(ctx, within context.Context, cfg Config, top int) (*Counts, error) {
 	}
 
 	c.out.AllMetrics, c.out.AllTagKeys = len(c.metrics), len(c.values)
-	keys := make(map[string]int64, len(c.values))
+	keys := make(map[string]tally, len(c.values))
 	for k, values := range c.values {
-		keys[k] = int64(len(values))
+		n := tally{all: int64(len(values))}
+		for v := range values {
+			if c.recent[encoding.UIDTagV].has(encoding.UID(v)) {
+				n.recent++
+			}
+		}
+		keys[k] = n
 	}
 	if c.out.Metrics, err = c.most(c.metrics, encoding.UIDMetric, top); err != nil {
 		return nil, err
@@ -159,12 +208,10 @@ func (c *counting) add(tsuid []byte) error {
 	}
 
 	c.out.Series++
-	if _, ok := c.metrics[string(metric)]; !ok {
-		c.kept++
-	}
-	c.metrics[string(metric)]++
+	isNew := c.recent[encoding.UIDMetric].has(metric)
 	c.pairs = c.Schema.AppendPairs(c.pairs[:0], tags)
 	for _, p := range c.pairs {
+		isNew = isNew || c.recent[encoding.UIDTagK].has(p.K) || c.recent[encoding.UIDTagV].has(p.V)
 		values := c.values[string(p.K)]
 		if values == nil {
 			values = map[string]struct{}{}
@@ -176,6 +223,15 @@ func (c *counting) add(tsuid []byte) error {
 		}
 	}
 
+	n := c.metrics[string(metric)]
+	if n.all++; n.all == 1 {
+		c.kept++
+	}
+	if isNew {
+		n.recent++
+	}
+	c.metrics[string(metric)] = n
+
 	if c.kept < 1000 {
 		return nil
 	}
@@ -186,12 +242,14 @@ func (c *counting) add(tsuid []byte) error {
 
 // most returns the UIDs with the largest counts, by their names. One that has no name is shown in
 // hex.
-func (c *counting) most(counts map[string]int64, kind encoding.UIDKind, top int) ([]Named, error) {
+func (c *counting) most(counts map[string]tally, kind encoding.UIDKind, top int) ([]Named, error) {
 	uids := make([]string, 0, len(counts))
 	for u := range counts {
 		uids = append(uids, u)
 	}
-	slices.SortFunc(uids, func(a, b string) int { return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b)) })
+	slices.SortFunc(uids, func(a, b string) int {
+		return cmp.Or(cmp.Compare(counts[b].all, counts[a].all), cmp.Compare(a, b))
+	})
 
 	out := []Named{}
 	for _, u := range uids[:min(top, len(uids))] {
@@ -203,7 +261,7 @@ func (c *counting) most(counts map[string]int64, kind encoding.UIDKind, top int)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, Named{name, counts[u]})
+		out = append(out, Named{name, counts[u].all, counts[u].recent})
 	}
 	return out, nil
 }

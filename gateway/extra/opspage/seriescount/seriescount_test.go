@@ -11,6 +11,7 @@ import (
 
 	"downpour/encoding"
 	"downpour/gateway/extra/opspage/seriescount"
+	"downpour/gateway/extra/opspage/uidusage"
 	"downpour/gateway/uid"
 	"downpour/pushdown/process/memory"
 	"downpour/pushdown/store"
@@ -37,6 +38,22 @@ func (d dictionary) Each(_ context.Context, kind encoding.UIDKind, _ string) ite
 			}
 		}
 	}
+}
+
+// Usage says that the last metric of three and the last seven tag values of nine are new.
+func (d dictionary) Usage(context.Context, time.Time) ([]uid.Usage, error) {
+	return []uid.Usage{
+		{Kind: encoding.UIDMetric, Used: 3, Most: 1<<24 - 1, New: 1},
+		{Kind: encoding.UIDTagK, Used: 2, Most: 1<<24 - 1},
+		{Kind: encoding.UIDTagV, Used: 9, Most: 1<<24 - 1, New: 7},
+	}, nil
+}
+
+// uids are these, as they are reported.
+var uids = []uidusage.UIDs{
+	{Kind: "metrics", Used: 3, Most: 1<<24 - 1, Grown: 1, Within: 86_400_000},
+	{Kind: "tagk", Used: 2, Most: 1<<24 - 1, Within: 86_400_000},
+	{Kind: "tagv", Used: 9, Most: 1<<24 - 1, Grown: 7, Within: 86_400_000},
 }
 
 // meta returns a meta table with a row for each key, and an empty data table.
@@ -97,7 +114,9 @@ func TestRun_rows(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		want := &seriescount.Counts{Complete: true, Metrics: []seriescount.Named{}, TagKeys: []seriescount.Named{}}
+		want := &seriescount.Counts{
+			Complete: true, Metrics: []seriescount.Named{}, TagKeys: []seriescount.Named{}, UIDs: uids,
+		}
 		run := func() {
 			t.Helper()
 			got, err := seriescount.Run(t.Context(), t.Context(), cfg, 10)
@@ -113,14 +132,14 @@ func TestRun_rows(t *testing.T) {
 		put(-1, 2, 4)
 		put(0, 1, 7)
 		want.Series, want.AllMetrics, want.AllTagKeys, want.Hour = 6, 2, 1, 1356998400-3600
-		want.Metrics = []seriescount.Named{{Name: "mem", Count: 4}, {Name: "cpu", Count: 2}}
-		want.TagKeys = []seriescount.Named{{Name: "host", Count: 4}}
+		want.Metrics = []seriescount.Named{{Name: "mem", Count: 4, New: 1}, {Name: "cpu", Count: 2}}
+		want.TagKeys = []seriescount.Named{{Name: "host", Count: 4, New: 1}}
 		run()
 	}
 }
 
 // The metrics with most series come first, and the tag keys with most values; a value that several
-// series have counts once, and a UID without a name is shown in hex.
+// series have counts once, and a UID without a name is shown in hex. What has a new name is new.
 func TestRun(t *testing.T) {
 	st := meta(t,
 		"\x00\x00\x01\x00\x00\x01\x00\x00\x01",                         // cpu{host=1}
@@ -132,9 +151,11 @@ func TestRun(t *testing.T) {
 		"short",
 	)
 	cfg := config(st)
-	want := &seriescount.Counts{Series: 6, Complete: true, Unreadable: 1, AllMetrics: 3, AllTagKeys: 2,
-		Metrics: []seriescount.Named{{Name: "cpu", Count: 3}, {Name: "mem", Count: 2}, {Name: "000003", Count: 1}},
-		TagKeys: []seriescount.Named{{Name: "host", Count: 3}, {Name: "dc", Count: 1}}}
+	want := &seriescount.Counts{Series: 6, Complete: true, Unreadable: 1, AllMetrics: 3, AllTagKeys: 2, UIDs: uids,
+		Metrics: []seriescount.Named{
+			{Name: "cpu", Count: 3, New: 1}, {Name: "mem", Count: 2, New: 2}, {Name: "000003", Count: 1, New: 1},
+		},
+		TagKeys: []seriescount.Named{{Name: "host", Count: 3, New: 1}, {Name: "dc", Count: 1, New: 1}}}
 	got, err := seriescount.Run(t.Context(), t.Context(), cfg, 10)
 	if d := cmp.Diff(want, got); d != "" || err != nil {
 		t.Errorf("error %v, -want +got\n%s", err, d)

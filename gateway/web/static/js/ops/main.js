@@ -49,7 +49,7 @@ const live = new Table($('live'), [
   { title: 'End', button: { label: () => 'End', off: (q) => ending.has(q.id), press: endLive, name: (q) => `End live query ${q.id}` } },
 ], 'There is no live query.', (q) => q.id);
 
-const counted = (place, title, count) => new Table($(place), [text(title, (n) => n.name, 'text long'), figure(count, (n) => words.number(n.count))], 'None was found.', (n) => n.name);
+const counted = (place, title, count) => new Table($(place), [text(title, (n) => n.name, 'text long'), figure(count, (n) => words.number(n.count)), figure('New today', (n) => words.number(n.new ?? 0))], 'None was found.', (n) => n.name);
 let metrics = null; // tables of the last count of series
 let tagKeys = null;
 
