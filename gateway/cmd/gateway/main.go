@@ -31,6 +31,7 @@ import (
 	"downpour/gateway/metadata/tables"
 	"downpour/pushdown/process/heap"
 	"downpour/pushdown/process/probe"
+	"downpour/pushdown/process/sdnotify"
 	"downpour/pushdown/process/settings"
 	"downpour/pushdown/process/version"
 	"downpour/pushdown/store"
@@ -220,8 +221,10 @@ func serve(ctx context.Context, cfg *gateway.Config, o options, out io.Writer) e
 	heap.Limit(g.Memory() - cfg.OutsideHeap())
 
 	fmt.Fprintf(out, "Downpour is at %s\n", g.URL())
+	sdnotify.Ready(log)
 
 	fault := g.Wait(ctx)
+	sdnotify.Stopping(log)
 	return errors.Join(fault, g.Close())
 }
 

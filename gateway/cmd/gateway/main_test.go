@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
+	"net"
+	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -14,6 +17,8 @@ import (
 
 	"downpour/gateway"
 	"downpour/gateway/gatewaytest"
+	"downpour/integration/e2e"
+	"downpour/pushdown/process/sdnotify/sdnotifytest"
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/hbase/hbasefake"
 )
@@ -73,4 +78,80 @@ func TestServe_rights(t *testing.T) {
 	if n := asked.Load(); n != 3 {
 		t.Errorf("%d questions, want 3", n)
 	}
+}
+
+// The service manager hears that the gateway is ready once it serves, and not while it waits for its store; and that
+// it ends.
+func TestServe_notifies(t *testing.T) {
+	manager := sdnotifytest.Listen(t)
+	fake := hbasefake.For(t, hbasefake.Options{})
+	fake.CreateTable("tsdb", []string{"t"})
+	fake.CreateTable("tsdb-uid", []string{"id", "name"})
+	var ports [2]int // of HBase, where nobody listens yet, and of the gateway
+	for i := range ports {
+		var err error
+		if ports[i], err = e2e.FreePort(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	hbase, listen := fmt.Sprintf("127.0.0.1:%d", ports[0]), fmt.Sprintf("127.0.0.1:%d", ports[1])
+	cfg, err := gatewaytest.Parse(map[string]string{"DOWNPOUR_STORE": "hbase:" + hbase, "DOWNPOUR_LISTEN": listen})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer stop()
+	done := make(chan error, 1)
+	go func() { done <- serve(ctx, cfg, options{}, io.Discard) }()
+	answers := func(path string) int {
+		r, err := http.Get("http://" + listen + path)
+		if err != nil {
+			return 0
+		}
+		r.Body.Close()
+		return r.StatusCode
+	}
+	gatewaytest.Eventually(t, "the gateway to live", func() bool { return answers("/healthz") == http.StatusOK })
+	if status := answers("/readyz"); status != http.StatusServiceUnavailable {
+		t.Errorf("without HBase: /readyz %d, want 503", status)
+	}
+	manager.None()
+
+	forward(t, hbase, fake.Address())
+	if state := manager.Next(); state != "READY=1" || answers("/readyz") != http.StatusOK {
+		t.Errorf("the service manager got %q while /readyz is %d, want READY=1 and 200", state, answers("/readyz"))
+	}
+	manager.None()
+	stop()
+	if state := manager.Next(); state != "STOPPING=1" {
+		t.Errorf("the service manager got %q, want STOPPING=1", state)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// forward passes connections to one address on to another, until the test ends.
+func forward(t *testing.T, from, to string) {
+	t.Helper()
+	l, err := net.Listen("tcp", from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			in, err := l.Accept()
+			if err != nil {
+				return
+			}
+			out, err := net.Dial("tcp", to)
+			if err != nil {
+				in.Close()
+				continue
+			}
+			go func() { defer out.Close(); _, _ = io.Copy(out, in) }()
+			go func() { defer in.Close(); _, _ = io.Copy(in, out) }()
+		}
+	}()
 }

@@ -26,6 +26,7 @@ import (
 	"downpour/pushdown/process/heap"
 	"downpour/pushdown/process/lasting"
 	"downpour/pushdown/process/probe"
+	"downpour/pushdown/process/sdnotify"
 	"downpour/pushdown/process/settings"
 	"downpour/pushdown/process/version"
 	"downpour/pushdown/resultcache"
@@ -151,6 +152,8 @@ func serve(ctx context.Context, cfg settings.Pushdown, log *slog.Logger) error {
 		}
 	})
 	log.Info("pushdown server listens", "address", l.Addr().String(), "store", cfg.Store, "beside", cfg.Beside)
+	sdnotify.Ready(log) // calls wait at the open port until they are taken
+	defer context.AfterFunc(ctx, func() { sdnotify.Stopping(log) })()
 	err = server.Serve(ctx, l)
 	if fault := context.Cause(ctx); errors.Is(fault, store.ErrDenied) {
 		return errors.Join(fault, err)

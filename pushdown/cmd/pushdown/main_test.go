@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"downpour/encoding"
+	"downpour/pushdown/process/sdnotify/sdnotifytest"
 	"downpour/pushdown/process/settings"
 	"downpour/pushdown/process/version"
 	"downpour/pushdown/rpc/auth/authtest"
@@ -107,11 +108,15 @@ func TestRun_serves(t *testing.T) {
 		"DOWNPOUR_BESIDE=rs1:16020",
 		"DOWNPOUR_TOKEN_FILE="+tokens, "DOWNPOUR_TLS_CERT="+made.CertFile, "DOWNPOUR_TLS_KEY="+made.KeyFile,
 		"DOWNPOUR_OPENTSDB_CONF=opentsdb.conf")
+	manager := sdnotifytest.Listen(t)
 	ctx, stop := context.WithCancel(t.Context())
 	reader, logs := io.Pipe()
 	done := make(chan error, 1)
 	go func() { done <- run(ctx, nil, io.Discard, logs) }()
 	address := listening(t, reader)
+	if state := manager.Next(); state != "READY=1" {
+		t.Errorf("the service manager got %q, want READY=1", state)
+	}
 
 	c := settings.Common{TLSCert: made.CertFile, TLSKey: made.KeyFile}
 	tls, err := c.PushdownTLS(nil)
@@ -146,7 +151,11 @@ func TestRun_serves(t *testing.T) {
 		!strings.Contains(err.Error(), "503") {
 		t.Errorf("a store without tables: error %v, want the status 503", err)
 	}
+	manager.None()
 	stop()
+	if state := manager.Next(); state != "STOPPING=1" {
+		t.Errorf("the service manager got %q, want STOPPING=1", state)
+	}
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
