@@ -204,6 +204,7 @@ var routeScopes = func() map[string]auth.Scope {
 		api/config api/config/filters api/version version api/serializers api/uid api/uid/ api/uid/assign
 		api/uid/rename api/uid/uidmeta api/uid/tsmeta api/search api/search/ api/annotation api/annotation/
 		api/annotations api/annotations/ api/query/last api/stats api/stats/ stats api/query/exp api/query/gexp
+		api/changes
 		api/tree api/tree/ api/tree/branch api/tree/rule api/tree/rules api/tree/test api/tree/collisions
 		api/tree/notmatched q api/dashboards api/dashboards/`) {
 		out[r] = auth.Read

@@ -5,6 +5,7 @@ package extra
 
 import (
 	"downpour/gateway"
+	"downpour/gateway/extra/changes/changesroutes"
 	"downpour/gateway/extra/compaction"
 	"downpour/gateway/extra/dashboards"
 	"downpour/gateway/extra/disk"
@@ -23,6 +24,7 @@ import (
 // All returns all extras, with settings that are still to be read, in the order in which they are opened.
 func All() []gateway.Extra {
 	return []gateway.Extra{
+		changesroutes.New(),
 		gexproutes.New(),
 		graphroutes.New(new(graphroutes.Settings)),
 		trees.New(new(trees.Settings)),
