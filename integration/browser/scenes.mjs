@@ -85,6 +85,20 @@ const inspected = (path, parameters, body) => {
   return notes(path, parameters, body);
 };
 
+// changes are of each kind, and not of all metrics.
+export const changes = () => {
+  const end = now() * 1000;
+  const series = (metric, host, before, after, rest) => ({ metric, tags: { host, dc: 'eu' }, before, after, ...rest });
+  return {
+    before: { start: end - 1800_000, end: end - 900_000 }, after: { start: end - 900_000, end }, step: 60_000,
+    changed: { all: 31, series: [series('cpu.user', 'web01', 12.25, 71.5, { score: 18.2 }), series('requests.total', 'web01', 411, 87.2, { score: 6.1, rate: true }), series('batch.a-job-with-quite-a-long-name.rows.written.per_second', 'db01', 0.00125, 41e9, { score: 2.5 })] },
+    appeared: { all: 1, series: [series('errors', '<b>web01</b>', undefined, 4)] },
+    vanished: { all: 1, series: [series('disk.used', 'web02', 41e9)] },
+    looked: { metrics: 40, series: 8040, sparse: 12 },
+    notLookedAt: { metrics: 2, listed: [{ metric: 'logs.lines', why: 'the time budget of 5s was over' }, { metric: 'logs.bytes', why: 'the time budget of 5s was over' }] },
+  };
+};
+
 const error = (code, message, temporary) => () => ({ error: { code, message, temporary } });
 const cpu = 'm=avg:auto:cpu.user{host=*}';
 
@@ -121,6 +135,10 @@ export const scenes = {
       await page.mouse.move(box.x + box.width * 0.6, box.y + 90, { steps: 4 });
       await page.mouse.up();
     },
+  },
+  changed: {
+    hash: `start=15m-ago&${cpu}`, status: 'live', script: (s) => { s.answer = byMetric; s.api = (path) => (path === '/api/changes' ? { body: changes() } : null); },
+    act: async (page) => { await page.locator('#what-changed').click(); await page.locator('#changes li').first().waitFor(); },
   },
   formula: {
     hash: 'start=15m-ago&m=sum:auto:requests.failed{host=*}&o=&m=sum:auto:requests.total{host=*}&o=&f=a+/+b+*+100&fn=failed+%25&fo=axis+x1y2'

@@ -8,7 +8,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, beforeEach, test } from 'node:test';
 import { launch, record, statusOf, until, untilSaid, untilStatus, watch } from './chromium.mjs';
-import { hostsOf, play, scenes } from './scenes.mjs';
+import { changes, hostsOf, play, scenes } from './scenes.mjs';
 import { Scripted, now, result } from './scripted.mjs';
 
 let browser;
@@ -627,6 +627,56 @@ test('a chart is annotated by a button, and by a drag, where the token may', asy
   await untilStatus(page, 'live');
   await until('the list', async () => (await page.locator('#notes-list li').count()) === 2);
   assert.equal(await page.getByRole('button', { name: 'Annotate' }).isVisible(), false);
+  sound();
+});
+
+test('what changed in a stretch that is marked by the mouse, or by keys, is listed, and one click charts one', async () => {
+  scripted(() => ramp());
+  let asked;
+  server.api = (path, parameters) => { if (path !== '/api/changes') return null; asked = Object.fromEntries(parameters); return { body: changes() }; };
+  await open(`start=${end - 90}&m=avg:m{host=*}`);
+  const box = await page.locator('#chart .u-over').boundingBox();
+  await page.mouse.move(box.x + box.width * 0.3, box.y + 60);
+  await page.mouse.down();
+  await page.mouse.move(box.x + box.width * 0.6, box.y + 80, { steps: 4 });
+  await page.mouse.up();
+  await page.getByRole('button', { name: 'What changed here?' }).click();
+  const rows = page.locator('#changes li');
+  await until('the list', async () => (await rows.count()) === 5);
+  const [from, to] = /zoom=(\d+),(\d+)/.exec(hash()).slice(1).map(Number);
+  assert.deepEqual([asked.start, asked.end, asked.limit], [String(from), String(to), '20']);
+  assert.match(await text('#changes h2'), /^What changed: 20\d\d-.* – .*, compared with 20\d\d-.* – /);
+  assert.equal(await text('#changes-said'), '31 changed, 1 new, 1 gone, of 8,040 series of 40 metrics, 12 of them with too few points to say.');
+  assert.equal(await text('#changes-missing'), '2 metrics not looked at. logs.lines, logs.bytes: the time budget of 5s was over. A part of a name finds fewer.');
+  assert.deepEqual((await page.locator('#changes li b').allTextContents()).slice(0, 4), ['12.25 → 71.5', '411/s → 87.2/s', '0.00125 → 41G', 'none → 4']);
+  assert.equal(await page.locator('#changes b', { hasText: 'web01' }).count(), 0, 'a tag’s value is text');
+
+  await page.locator('#changes-with').fill('cpu');
+  await page.keyboard.press('Tab');
+  await until('it asked again', () => asked.metric === 'cpu');
+  await rows.first().locator('a').click();
+  await untilAddress(/m=avg:auto:cpu.user\{\}\{host=web01,dc=eu\}$/);
+  assert.equal(await rows.count(), 5, 'the list stays for the next one');
+  await page.getByRole('button', { name: 'Close', exact: true }).click();
+  assert.equal(await page.evaluate(() => document.activeElement.id), 'what-changed');
+
+  await page.goBack();
+  await untilStatus(page, 'live');
+  await page.keyboard.press('z');
+  await page.locator('#chart').focus();
+  for (const key of ['Home', 'ArrowRight', 'Space', 'ArrowRight', 'ArrowRight', 'ArrowRight']) await page.keyboard.press(key);
+  await until('the stretch to be seen', async () => (await page.locator('.u-select').boundingBox()).width > 20);
+  await page.keyboard.press('Space');
+  await untilAddress(/zoom=/);
+  const [left, right] = /zoom=(\d+),(\d+)/.exec(hash()).slice(1).map(Number);
+  assert.ok(right - left > 0 && right - left < 90, hash());
+  await page.keyboard.press('w');
+  await until('it asked', () => asked.start === String(left) && asked.end === String(right));
+  assert.equal(await page.evaluate(() => document.activeElement.id), 'changes-title');
+
+  server.api = (path) => (path === '/api/changes' ? { status: 413, body: { error: { code: 413, message: 'too much' } } } : null);
+  await page.keyboard.press('w');
+  await until('the reason', async () => (await text('#changes-said')) === 'What changed cannot be said: too much.');
   sound();
 });
 

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { chartOf, duplicated, empty, newPanel, read, retyped, withChart } from '../static/js/board/document.js';
-import { decode, encode } from '../static/js/board/link.js';
+import { decode, elementOf, encode } from '../static/js/board/link.js';
 import { Undo } from '../static/js/board/undo.js';
 import { wordsOf } from '../static/js/board/versions.js';
 
@@ -88,4 +88,8 @@ test('the last hundred changes can be undone, until another document comes', () 
   undo.note(1, 'one');
   undo.clear();
   assert.equal(undo.next, '');
+});
+
+test('a panel’s element for another page has its names as text', () => {
+  assert.equal(elementOf('http://h:4242', 'web', 'a"><b>&'), '<div data-dashboard="web" data-panel="a&quot;>&lt;b>&amp;"></div><script type="module" src="http://h:4242/ui/embed.js"></script>');
 });

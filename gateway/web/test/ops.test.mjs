@@ -80,3 +80,17 @@ test('series: all of them, those that were read in time, and none', () => {
   assert.equal(words.series({ series: 12_000, complete: false, allMetrics: 30, allTagKeys: 4 }), 'More than 12k series of 30 metrics with 4 tag keys: the time was over before all were read.');
   assert.match(words.series({ series: 0, complete: true, allMetrics: 0, allTagKeys: 0 }), /DOWNPOUR_META_TRACKING/);
 });
+
+test('queries are said in words: aggregator, metric, tags, downsample and range; what is cut stays as it is', () => {
+  const of = (q, route = '/api/query') => words.asked({ route, query: JSON.stringify(q) });
+  const filters = [{ tagk: 'host', filter: '*', type: 'wildcard', group_by: true }, { tagk: 'dc', filter: 'eu.*', type: 'regexp', group_by: false }];
+  assert.equal(of({ start: '1d-ago', queries: [{ aggregator: 'sum', metric: 'cpu', downsample: '1m-avg-nan', rate: true, filters }] }),
+    'sum of cpu{host=*}{dc=regexp(eu.*)}, rate, avg of each 1m, nan in gaps; last 1d');
+  assert.match(of({ start: '1356998400', end: '1357002000000ms', queries: [{ aggregator: 'none', tsuids: ['01', '02'], downsample: '0all-max' }] }, '/q'),
+    /^each series of 2 series, max of all; 201[23]-\d\d-\d\d [\d:]+ – 201[23]-\d\d-\d\d [\d:]+ \(\/q\)$/);
+  assert.equal(of({ start: '1h-ago', end: 'now', queries: Array(5).fill({ aggregator: 'avg', metric: 'm', percentiles: [50, 99.9] }) }),
+    'avg of m, p50 p99.9; avg of m, p50 p99.9; avg of m, p50 p99.9; 2 more; last 1h');
+  assert.equal(of({ time: { start: '1h-ago' }, metrics: [{ metric: 'a' }, { metric: 'b' }], expressions: [{ expr: 'a / b' }] }, '/api/query/exp'), 'a / b over a, b; last 1h (/api/query/exp)');
+  assert.equal(words.asked({ route: '/q', query: '{"start":"1h-a…' }), '/q {"start":"1h-a…');
+  assert.equal(of({ start: '1h-ago', notListed: 'a query of 99 bytes', queries: [] }), '/api/query {"start":"1h-ago","notListed":"a query of 99 bytes","queries":[]}');
+});

@@ -79,6 +79,9 @@ export const arrowType = 'application/vnd.apache.arrow.stream';
 // arrow answers as a Blob holding an IPC stream.
 export const arrow = async (body) => (await post(body, 'integers=true', arrowType)).blob();
 
+// changes are the series that changed most.
+export const changes = (parameters, signal) => get(`/api/changes?${new URLSearchParams(parameters)}`, signal);
+
 // globalAnnotations returns those of a time, in s, to another or to now (null), and whether the
 // token may make one.
 export async function globalAnnotations(from, to) {

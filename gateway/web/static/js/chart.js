@@ -24,6 +24,7 @@ export class Chart {
     this.shape = '';
     this.reading = 1;  // the line that the keys read
     this.at = null;    // the time that they have come to
+    this.from = null;  // the time at which they have begun a stretch
     this.resized = new ResizeObserver(() => this.fit());
     this.resized.observe(element);
     this.dark = matchMedia('(prefers-color-scheme: dark)');
@@ -181,7 +182,7 @@ export class Chart {
   // clicks are where the button comes up where it went down.
   #clicks(u) {
     let down = 0;
-    u.over.addEventListener('mousedown', (e) => { down = e.clientX; this.at = null; });
+    u.over.addEventListener('mousedown', (e) => { down = e.clientX; this.at = this.from = null; });
     u.over.addEventListener('click', (e) => {
       const t = u.data[0][u.cursor.idx];
       if (Math.abs(e.clientX - down) < dragged && t !== undefined) this.events.onPin(t); // twice, as in a double click, is nothing
@@ -216,11 +217,16 @@ export class Chart {
     if (e.key === 'Escape') {
       const reading = this.at !== null;
       this.at = null;
+      this.#mark(null);
       this.plot?.setCursor({ left: -10, top: -10 });
       if (this.events.onReset() || reading) e.preventDefault();
       return;
     }
     if (e.key === 'Enter' && this.at !== null) return this.events.onPin(this.at);
+    if (e.key === ' ' && this.at !== null) {
+      e.preventDefault();
+      return this.#stretch();
+    }
     if (e.shiftKey && ['ArrowLeft', 'ArrowRight'].includes(e.key) && this.events.onPan) {
       e.preventDefault();
       const [from, to] = this.picture.range;
@@ -231,6 +237,28 @@ export class Chart {
     e.preventDefault();
     if (step === 0) this.#turn(e.key === 'ArrowDown' ? 1 : -1);
     this.#read(step);
+  }
+
+  // stretch begins one at the point that is read, or ends it there and zooms into it.
+  #stretch() {
+    const [from, to] = [Math.min(this.from, this.at), Math.max(this.from, this.at)];
+    if (this.from === null) {
+      this.#mark(this.at);
+      this.events.onRead(`From ${format.time(this.at, this.picture.zone)}`);
+    } else if (to > from) {
+      this.#mark(null);
+      this.at = null;
+      this.events.onZoom(Math.floor(from), Math.ceil(to));
+    }
+  }
+
+  // mark shows the stretch that begins at a time, none for null.
+  #mark(from) {
+    const shown = this.from !== null;
+    this.from = from;
+    if (!this.plot || (from === null && !shown)) return;
+    const [left, right] = from === null ? [0, 0] : [from, this.at].map((t) => this.plot.valToPos(t, 'x')).sort((a, b) => a - b);
+    this.plot.setSelect({ left, width: right - left, top: 0, height: from === null ? 0 : this.plot.over.clientHeight }, false);
   }
 
   #turn(by) {
@@ -266,9 +294,11 @@ export class Chart {
     const left = this.plot.valToPos(this.at, 'x');
     if (v == null || left < 0) {
       this.at = null;
+      this.#mark(null);
       return this.plot.setCursor({ left: -10, top: -10 });
     }
     this.plot.setCursor({ left, top: this.plot.valToPos(this.#drawn()[this.reading][i], this.picture.sides[this.reading - 1] ? 'y2' : 'y') });
+    if (this.from !== null) this.#mark(this.from);
   }
 }
 

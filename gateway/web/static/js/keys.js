@@ -66,6 +66,7 @@ export const ofCharts = {
     { key: '← →', does: 'read the points of a line; Page Up and Page Down ten at a time, Home and End the first and the last' },
     { key: '↑ ↓', does: 'change the line' },
     { key: 'Shift ← →', does: 'moves the range by a quarter' },
+    { key: 'Space', does: 'begins a stretch at the point; at another point it ends it there, and zooms into it' },
     { key: 'Escape', does: 'leaves the points, and resets the zoom' },
   ],
 };

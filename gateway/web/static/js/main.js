@@ -57,7 +57,7 @@ const legend = new LinesLegend($('legend'), { onToggle: toggle, onPoint: (label)
 const controls = new Controls(go);
 const fold = new Fold($('fold'), [$('query')], $('view'));
 const keys = new Keys([
-  { title: 'On this page', keys: [{ key: '/', does: 'finds a metric', run: () => $('metric').focus() }, { key: 'p', does: 'pauses, and goes on', run: () => pause() }, { key: 'z', does: 'resets the zoom', run: () => reset() }] },
+  { title: 'On this page', keys: [{ key: '/', does: 'finds a metric', run: () => $('metric').focus() }, { key: 'p', does: 'pauses, and goes on', run: () => pause() }, { key: 'z', does: 'resets the zoom', run: () => reset() }, { key: 'w', does: 'lists what changed in the range in view', run: () => { if (!starting()) $('what-changed').click(); } }] },
   { ...ofCharts, keys: [...ofCharts.keys, { key: 'Enter', does: 'pins the point' }] },
 ]);
 const inspects = ['explain', 'trace'].map((kind) => new Inspect($(kind), kind));
@@ -73,6 +73,8 @@ const loadStart = later(async () => { start = new (await import('./start.js')).S
 const adding = later(async () => new (await import('./addingdialog.js')).AddingDialog(() => state, (nodes) => $('told').replaceChildren(...nodes)));
 const past = later(async () => new (await import('./historydialog.js')).HistoryDialog());
 $('to-dashboard').addEventListener('click', async () => (await adding()).open());
+const changed = later(async () => new (await import('./changes.js')).Changes($('changes'), ({ queries: [q], ...part }) => toHash({ ...state, formulas: [], ...part, queries: [{ ...emptyQuery(), ...q }] })));
+$('what-changed').addEventListener('click', async () => (await changed()).ask(range(), state.tz));
 $('history-open').addEventListener('click', async () => (await past()).open());
 const questions = new Questions(live, redraw, (e) => e.about?.close());
 const earlier = new Earlier(live, redraw);

@@ -22,6 +22,7 @@ export class Notes {
     $('annotate').addEventListener('click', () => this.#now());
     $('note-cancel').addEventListener('click', () => $('note').close());
     $('note-form').addEventListener('submit', (e) => { e.preventDefault(); this.#save(); });
+    $('note-text').addEventListener('keydown', (e) => { if (e.key === 'Enter' && (e.ctrlKey || e.metaKey)) { e.preventDefault(); this.#save(); } });
     $('note').addEventListener('close', () => this.back?.focus());
   }
 

@@ -57,3 +57,9 @@ export async function decode(letters) {
   }
   return new TextDecoder('utf-8', { fatal: true }).decode(await new Blob(parts).arrayBuffer());
 }
+
+const marked = { '&': '&amp;', '<': '&lt;', '"': '&quot;' };
+const attribute = (text) => text.replace(/[&<"]/g, (sign) => marked[sign]);
+
+// elementOf is what draws a panel of a dashboard in a page of others, see embed.js.
+export const elementOf = (origin, dashboard, panel) => `<div data-dashboard="${attribute(dashboard)}" data-panel="${attribute(panel)}"></div><script type="module" src="${attribute(origin)}/ui/embed.js"></script>`;

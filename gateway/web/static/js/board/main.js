@@ -18,7 +18,7 @@ import { Editor } from './editor.js';
 import { Grid, lay } from './grid.js';
 import { BoardList } from './list.js';
 import { nameOf as nameOfTitle } from './names.js';
-import { decode, encode, putShared, sharedOf } from './link.js';
+import { decode, elementOf, encode, putShared, sharedOf } from './link.js';
 import { Notes } from '../notes.js';
 import { Panel } from './panel.js';
 import { inOrder, settle } from './places.js';
@@ -313,11 +313,13 @@ function tools(p, panel) {
     panels.get(copy.id).focus();
   });
   duplicate.title = 'Duplicate';
+  const embed = button('</>', 'Copy for another page:', () => copyElement(panel.id));
+  embed.title = 'Copy for another page';
   const remove = button('×', 'Remove', () => {
     change({ panels: settle(board.panels.filter((x) => x.id !== panel.id)) }, `the removal of ${label}`);
     $('undo').focus();
   });
-  p.tools.replaceChildren(...grid.handles(panel.id, label), edit, duplicate, remove);
+  p.tools.replaceChildren(...grid.handles(panel.id, label), edit, duplicate, embed, remove);
 }
 
 // sheets is the picture of a copy.
@@ -494,6 +496,13 @@ async function link() {
   const copied = await navigator.clipboard?.writeText(location.href).then(() => true, () => false);
   const holds = hash ? ' It holds the dashboard with your changes.' : '';
   tell(copied ? `The link is copied.${holds}` : `The link is this page’s address.${holds}`);
+}
+
+// copyElement copies what draws a panel in another page.
+async function copyElement(id) {
+  const text = elementOf(location.origin, name, id);
+  const copied = await navigator.clipboard?.writeText(text).then(() => true, () => false);
+  tell(`${copied ? 'Copied for another page' : 'For another page'}: ${text}${savedText && !changed() ? '' : ' It draws what is saved.'}`);
 }
 
 // list shows all dashboards.

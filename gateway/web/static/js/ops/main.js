@@ -22,7 +22,7 @@ const text = (title, of, look = 'text') => ({ title, text: of, class: () => look
 const figure = (title, of) => ({ title, text: of });
 
 const running = new Table($('running'), [
-  text('Query', (q) => `${q.route} ${q.query}`, 'text long'), text('Client', words.who),
+  text('Query', words.asked, 'text long'), text('Client', words.who),
   figure('Since', (q) => words.duration(q.elapsed)), figure('Points', (q) => words.number(q.points)), figure('Read', (q) => words.size(q.bytes)), figure('Memory', (q) => words.size(q.memory)),
   { title: 'End', button: {
     label: (q) => (isEnding(q) ? 'Ending…' : 'End'), off: isEnding, press: end,
@@ -31,7 +31,7 @@ const running = new Table($('running'), [
 ], 'No query is running.', (q) => q.id);
 
 const ended = (place, none) => new Table($(place), [
-  text('Query', (q) => `${q.route} ${q.query}`, 'text long'), text('Client', words.who), text('Began', (q) => words.moment(q.start)),
+  text('Query', words.asked, 'text long'), text('Client', words.who), text('Began', (q) => words.moment(q.start)),
   figure('Took', (q) => words.duration(q.took)), figure('Points', (q) => words.number(q.points)), figure('Read', (q) => words.size(q.bytes)),
   { title: 'Status', text: (q) => String(q.status), class: (q) => (q?.failure ? 'bad' : '') },
   text('Error', (q) => q.failure ?? '', 'text long'),
@@ -45,7 +45,7 @@ const refusals = new Table($('refusals'), [
 ], 'No point was refused since the start.', (r) => `${r.via} ${r.reason}`);
 
 const live = new Table($('live'), [
-  text('Query', (q) => q.query, 'text long'), figure('Subscribers', (q) => String(q.subscribers)), figure('Memory', (q) => words.size(q.bytes)), text('Error', (q) => q.error ?? '', 'text long bad'),
+  text('Query', words.asked, 'text long'), figure('Subscribers', (q) => String(q.subscribers)), figure('Memory', (q) => words.size(q.bytes)), text('Error', (q) => q.error ?? '', 'text long bad'),
   { title: 'End', button: { label: () => 'End', off: (q) => ending.has(q.id), press: endLive, name: (q) => `End live query ${q.id}` } },
 ], 'There is no live query.', (q) => q.id);
 

@@ -3,6 +3,8 @@
 
 import { make } from '../element.js';
 
+const role = (element, name) => { element.setAttribute('role', name); return element; };
+
 export class Table {
   // columns are {title, text(row, all), class(row, all), button}; class says how a cell looks: text, long, bad or
   // warn. Of a column with a button, {label(row), press(row)}, the cell is that. none is said where there
@@ -10,15 +12,16 @@ export class Table {
   constructor(place, columns, none, key = (row, i) => i) {
     Object.assign(this, { place, columns, none, key });
     this.rows = new Map(); // key -> {tr, cells, row}
-    this.table = make('table');
-    this.body = make('tbody');
-    const head = make('tr');
+    // On a phone rows are blocks, of which browsers do not know by themselves that they are a table's.
+    this.table = role(make('table'), 'table');
+    this.body = role(make('tbody'), 'rowgroup');
+    const head = role(make('tr'), 'row');
     for (const c of columns) {
       const th = make('th', c.class?.() ?? '', c.title);
       th.scope = 'col';
-      head.append(th);
+      head.append(role(th, 'columnheader'));
     }
-    const thead = make('thead');
+    const thead = role(make('thead'), 'rowgroup');
     thead.append(head);
     const caption = make('caption', 'hidden', place.getAttribute('aria-label'));
     this.table.append(caption, thead, this.body);
@@ -49,9 +52,10 @@ export class Table {
   }
 
   #made() {
-    const kept = { tr: make('tr'), cells: [], row: null };
+    const kept = { tr: role(make('tr'), 'row'), cells: [], row: null };
     for (const c of this.columns) {
-      const cell = make('td');
+      const cell = role(make('td'), 'cell');
+      cell.dataset.title = c.title; // what a phone shows in front of it
       if (c.button) {
         const button = make('button');
         button.type = 'button';

@@ -11,6 +11,46 @@ export const share = (part, whole) => (whole > 0 ? value((100 * part) / whole, '
 // who is a client, with the name of its token.
 export const who = ({ client, token }) => (token ? `${client} (${token})` : client);
 
+// range is when a query is of, in words: its times as they were asked, those in numbers as dates.
+function range({ start, end }) {
+  const at = (text) => (/^\d+(ms)?$/.test(text) ? moment(Number.parseInt(text, 10) * (text.length > 10 ? 1 : 1000)) : String(text));
+  const ago = /^(.*)-ago$/.exec(start ?? '');
+  if (!end || end === 'now') return ago ? `last ${ago[1]}` : `since ${at(start ?? '')}`;
+  return `${at(start ?? '')} – ${at(end)}`;
+}
+
+const filterText = ({ tagk, filter, type }) => `${tagk}=${['literal_or', 'wildcard'].includes(type) ? filter : `${type}(${filter})`}`;
+
+// braces are a sub-query's filters, as m= has them: those that it groups by, then others.
+function braces({ filters }) {
+  const [by, other] = [true, false].map((group) => (filters ?? []).filter((f) => Boolean(f.group_by ?? f.groupBy) === group).map(filterText).join(', '));
+  return `${by || other ? `{${by}}` : ''}${other ? `{${other}}` : ''}`;
+}
+
+// partOf is a sub-query in words.
+function partOf(q) {
+  const of = q.metric ?? plural(q.tsuids?.length ?? 0, 'series');
+  const [every, by, fill] = (q.downsample ?? '').split('-');
+  const step = every && (every.includes('all') ? `${by} of all` : `${by} of each ${every}`);
+  return [`${q.aggregator === 'none' ? 'each series' : q.aggregator} of ${of}${braces(q)}`, q.rate && 'rate', (q.percentiles ?? []).map((p) => `p${p}`).join(' '), step, fill && `${fill} in gaps`].filter(Boolean).join(', ');
+}
+
+const partsAtMost = 3;
+
+// asked is a query, {route, query}, in words. One that is no JSON, because it was cut, stays as it is.
+export function asked({ route = '', query }) {
+  let q;
+  try { q = JSON.parse(query); } catch { return `${route} ${query}`.trim(); }
+  const where = ['', '/api/query'].includes(route) ? '' : ` (${route})`;
+  if (q?.time) { // expressions
+    const metrics = (q.metrics ?? []).map((m) => m.metric).join(', ');
+    return `${(q.expressions ?? []).map((e) => e.expr).join('; ') || 'expressions'} over ${metrics}; ${range(q.time)}${where}`;
+  }
+  if (!Array.isArray(q?.queries) || q.queries.length === 0) return `${route} ${query}`.trim();
+  const more = q.queries.length - partsAtMost;
+  return `${q.queries.slice(0, partsAtMost).map(partOf).join('; ')}${more > 0 ? `; ${more} more` : ''}; ${range(q)}${where}`;
+}
+
 // about is the line below the title.
 export const about = ({ version, host, store, mode, started, time: now }) => `${host || 'This gateway'} on ${store}${mode === 'rw' ? '' : `, mode ${mode}`}, Downpour ${version}, started ${moment(started)}, ${duration(now - started)} ago`;
 
