@@ -155,6 +155,19 @@ func TestBrowser_variables(t *testing.T) {
 	browserScript(t, "variables.mjs", ours.URL)
 }
 
+// Twelve tasks of a new user, by clicks and keys, which take as many as the table in gateway/web/README.md says.
+func TestBrowser_tasks(t *testing.T) {
+	t.Parallel()
+	program := must[string](t)(e2e.Build(within(t, 3*time.Minute), "./gateway/cmd/gateway"))
+	python := filepath.Join(must[string](t)(e2e.Root()), "build", "venv", "bin", "python")
+	port := must[int](t)(e2e.FreePort())
+	ours := embedded(t, map[string]string{
+		"DOWNPOUR_ALLOW_DELETE":  "true",
+		"DOWNPOUR_ALLOW_ORIGINS": fmt.Sprintf("http://127.0.0.1:%d", port),
+	})
+	t.Log(browserScript(t, "tasks.mjs", ours.URL, strconv.Itoa(port), program, python))
+}
+
 // The files that the page takes from npm are those of the packages.
 func TestBrowser_vendoredFilesEqualPackages(t *testing.T) {
 	t.Parallel()

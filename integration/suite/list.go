@@ -87,8 +87,8 @@ var targets = []target{
 	},
 
 	// Users.
-	servers("browser", "^TestBrowser_", browser, "gateway/web/", "gateway/api/ws/", "gateway/api/origin/",
-		"gateway/extra/docsite/"),
+	servers("browser", "^TestBrowser_", append([]string{"python_venv"}, browser...), "gateway/web/", "gateway/api/ws/",
+		"gateway/api/origin/", "gateway/extra/docsite/"),
 	servers("notebooks", "^Test(Arrow_|Flight_|Notebooks_|Python_|Docs_|OpenAPI_)",
 		append([]string{"openapi_validator"}, append(python, browser...)...), "encoding/batch/",
 		"integration/python/", "integration/notebooks/", "gateway/api/openapi/", "gateway/docs/"),
