@@ -115,7 +115,8 @@ func TestChanges(t *testing.T) {
 		t.Errorf("vanished, -want +got:\n%s", d)
 	}
 	if a.Looked.Metrics != 6 || a.Looked.Series != 26 || a.Looked.Sparse != 1 || a.NotLookedAt != nil {
-		t.Errorf("looked at %+v, not at %+v; want 6 metrics of 26 series with 1 sparse, and all", a.Looked, a.NotLookedAt)
+		t.Errorf("looked at %+v, not at %+v; want 6 metrics of 26 series with 1 sparse, and all",
+			a.Looked, a.NotLookedAt)
 	}
 	if a.Before.Start != (stretch-720)*1000 || a.Before.End != a.After.Start || a.After.Start != stretch*1000 ||
 		a.After.End != (stretch+720)*1000 || a.Step != 60_000 {

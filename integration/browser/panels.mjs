@@ -280,7 +280,7 @@ test('keys are listed, work alone, and can be turned off', async () => {
   await page.keyboard.press('?');
   await page.locator('#help').waitFor();
   const listed = await page.locator('#help dt').allTextContents();
-  assert.deepEqual(listed, ['f', 'Escape', 'j', 'k', 'e', 'Ctrl z', 'p', 'z', '← →', '↑ ↓', 'Shift ← →', 'Escape', '?']);
+  assert.deepEqual(listed, ['f', 'Escape', 'j', 'k', 'e', 'Ctrl z', 'p', 'z', '← →', '↑ ↓', 'Shift ← →', 'Space', 'Escape', '?']);
   await page.getByLabel('Single keys work').uncheck();
   await page.keyboard.press('Escape');
   await page.locator('#help').waitFor({ state: 'hidden' });

@@ -221,10 +221,11 @@ func serve(ctx context.Context, cfg *gateway.Config, o options, out io.Writer) e
 	heap.Limit(g.Memory() - cfg.OutsideHeap())
 
 	fmt.Fprintf(out, "Downpour is at %s\n", g.URL())
-	sdnotify.Ready(log)
+	manager := sdnotify.Manager{Socket: os.Getenv(sdnotify.Variable), Log: log}
+	manager.Ready()
 
 	fault := g.Wait(ctx)
-	sdnotify.Stopping(log)
+	manager.Stopping()
 	return errors.Join(fault, g.Close())
 }
 

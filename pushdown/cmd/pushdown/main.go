@@ -152,8 +152,9 @@ func serve(ctx context.Context, cfg settings.Pushdown, log *slog.Logger) error {
 		}
 	})
 	log.Info("pushdown server listens", "address", l.Addr().String(), "store", cfg.Store, "beside", cfg.Beside)
-	sdnotify.Ready(log) // calls wait at the open port until they are taken
-	defer context.AfterFunc(ctx, func() { sdnotify.Stopping(log) })()
+	manager := sdnotify.Manager{Socket: os.Getenv(sdnotify.Variable), Log: log}
+	manager.Ready() // calls wait at the open port until they are taken
+	defer context.AfterFunc(ctx, manager.Stopping)()
 	err = server.Serve(ctx, l)
 	if fault := context.Cause(ctx); errors.Is(fault, store.ErrDenied) {
 		return errors.Join(fault, err)

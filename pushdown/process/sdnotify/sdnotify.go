@@ -5,31 +5,35 @@ package sdnotify
 import (
 	"log/slog"
 	"net"
-	"os"
 )
 
-// socket is the variable in which a service manager names its socket; a name that begins with @ is abstract.
-const socket = "NOTIFY_SOCKET"
+// Variable is where a service manager names its socket.
+const Variable = "NOTIFY_SOCKET"
+
+// Manager is a service manager.
+type Manager struct {
+	// Socket is the manager's; a name that begins with @ is abstract. "" is no manager, to which nothing is said.
+	Socket string
+	Log    *slog.Logger
+}
 
 // Ready says that the process serves.
-func Ready(log *slog.Logger) { tell(log, "READY=1") }
+func (m Manager) Ready() { m.tell("READY=1") }
 
 // Stopping says that the process has begun to end.
-func Stopping(log *slog.Logger) { tell(log, "STOPPING=1") }
+func (m Manager) Stopping() { m.tell("STOPPING=1") }
 
-// tell sends a state. Without a service manager that listens it does nothing. A state that cannot be sent is logged:
-// the manager will end a process that it holds for not ready.
-func tell(log *slog.Logger, state string) {
-	name := os.Getenv(socket)
-	if name == "" {
+// tell sends a state. One that cannot be sent is logged: the manager will end a process that it holds for not ready.
+func (m Manager) tell(state string) {
+	if m.Socket == "" {
 		return
 	}
-	conn, err := net.Dial("unixgram", name)
+	conn, err := net.Dial("unixgram", m.Socket)
 	if err == nil {
 		defer conn.Close()
 		_, err = conn.Write([]byte(state))
 	}
 	if err != nil {
-		log.Warn("the service manager was not notified", "state", state, socket, name, "err", err)
+		m.Log.Warn("the service manager was not notified", "state", state, Variable, m.Socket, "err", err)
 	}
 }

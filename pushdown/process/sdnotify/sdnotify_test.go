@@ -1,4 +1,4 @@
-package sdnotify
+package sdnotify_test
 
 import (
 	"bytes"
@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"downpour/pushdown/process/sdnotify"
 	"downpour/pushdown/process/sdnotify/sdnotifytest"
 )
 
@@ -14,11 +15,10 @@ import (
 func TestTell(t *testing.T) {
 	var logged bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&logged, nil))
-	t.Setenv("NOTIFY_SOCKET", "")
-	Ready(log)
+	sdnotify.Manager{Log: log}.Ready()
 	m := sdnotifytest.Listen(t)
-	Ready(log)
-	Stopping(log)
+	sdnotify.Manager{Socket: m.Socket, Log: log}.Ready()
+	sdnotify.Manager{Socket: m.Socket, Log: log}.Stopping()
 	if first, second := m.Next(), m.Next(); first != "READY=1" || second != "STOPPING=1" {
 		t.Errorf("got %q and %q, want READY=1 and STOPPING=1", first, second)
 	}
@@ -26,8 +26,8 @@ func TestTell(t *testing.T) {
 	if logged.Len() > 0 {
 		t.Errorf("logged %s, want nothing", &logged)
 	}
-	t.Setenv("NOTIFY_SOCKET", t.TempDir()+"/none")
-	if Ready(log); !strings.Contains(logged.String(), "READY=1") || !strings.Contains(logged.String(), "/none") {
+	sdnotify.Manager{Socket: "/none", Log: log}.Ready()
+	if !strings.Contains(logged.String(), "READY=1") || !strings.Contains(logged.String(), "/none") {
 		t.Errorf("logged %q, want the state and the socket", &logged)
 	}
 }

@@ -8,12 +8,15 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"downpour/pushdown/process/sdnotify"
 )
 
 // Manager is what a process of the test notifies.
 type Manager struct {
-	t    *testing.T
-	conn *net.UnixConn
+	Socket string
+	t      *testing.T
+	conn   *net.UnixConn
 }
 
 // Listen makes this process one that a service manager has started, until the test ends.
@@ -30,8 +33,8 @@ func Listen(t *testing.T) *Manager {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	t.Setenv("NOTIFY_SOCKET", name)
-	return &Manager{t, conn}
+	t.Setenv(sdnotify.Variable, name)
+	return &Manager{name, t, conn}
 }
 
 // Next waits for the next state, for a minute at most.
