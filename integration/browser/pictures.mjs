@@ -12,7 +12,7 @@ import { Scripted } from './scripted.mjs';
 
 const server = await new Scripted().start();
 const browser = await launch();
-for (const [name, height] of [['formula', 790], ['percentiles', 760], ['board', 800], ['types', 800], ['ops', 1000]]) {
+for (const [name, height] of [['formula', 790], ['percentiles', 760], ['board', 800], ['types', 800], ['ops', 1000], ['changed', 1010]]) {
   const page = await browser.newPage({ viewport: { width: 1200, height }, colorScheme: 'light' });
   await play(page, server, scenes[name] ?? boards[name] ?? panelBoards[name] ?? opsScenes[name], untilStatus);
   await page.evaluate(() => new Promise((resolve) => { requestAnimationFrame(() => requestAnimationFrame(resolve)); }));
