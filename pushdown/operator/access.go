@@ -282,16 +282,12 @@ func (b *accessBuilder) pattern(tags []scanplan.TagPredicate) (*store.KeyPattern
 // hours returns the base times that rows of the part can have, half-open. Keys of the
 // part's range that end before the base time do not narrow the plan's hours.
 func (b *accessBuilder) hours() (from, to int64) {
-	from, to = b.plan.From, b.plan.To
 	at := b.plan.Schema.BaseTimeAt()
-
-	if k := b.part.Range.Start; len(k) >= at+encoding.BaseTimeWidth {
-		from = max(from, int64(binary.BigEndian.Uint32(k[at:])))
-	}
+	from, to = max(b.plan.From, keyTime(b.part.Range.Start, at)), b.plan.To
 
 	// A stop in another salt bucket or metric does not give the last hour.
-	if k := b.part.Range.Stop; len(k) >= at+encoding.BaseTimeWidth && bytes.Equal(k[:at], b.part.Range.Start[:at]) {
-		last := int64(binary.BigEndian.Uint32(k[at:]))
+	if k := b.part.Range.Stop; len(k) > at && bytes.Equal(k[:at], b.part.Range.Start[:at]) {
+		last := keyTime(k, at)
 		if base := b.plan.RowBase(last); len(k) > at+encoding.BaseTimeWidth || last != base {
 			last = b.plan.NextRow(base) // the part stops inside that row
 		}
@@ -300,6 +296,14 @@ func (b *accessBuilder) hours() (from, to int64) {
 
 	from = b.plan.RowBase(from)
 	return from, max(from, to)
+}
+
+// keyTime returns the base time in a row key, which begins there, in s. In a key that is cut off, as the
+// bound of a region may be, zeros are missing.
+func keyTime(key []byte, at int) int64 {
+	var base [encoding.BaseTimeWidth]byte
+	copy(base[:], key[min(len(key), at):])
+	return int64(binary.BigEndian.Uint32(base[:]))
 }
 
 // baseTimes is the number of base times that rows of the part can have.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/binary"
 	"fmt"
 	"io"
 
@@ -17,7 +16,7 @@ import (
 // probedRanges returns the number of key ranges that each hour of the part can have, if the part has so
 // many hours that a probe of its rows decides where it seeks to these ranges; else 0.
 func (b *accessBuilder) probedRanges(cache *access.PrefixCache) int {
-	// Keys between the bounds must have base times.
+	// The range must have an end, and keys between its bounds base times.
 	if !bytes.HasPrefix(b.part.Range.Stop, b.part.Range.Start[:b.plan.Schema.BaseTimeAt()]) {
 		return 0
 	}
@@ -79,11 +78,11 @@ type longPartScanner struct {
 	partStats *Stats     // of the part's operator
 
 	// The rows that are still to be read begin at the key restStart, in or after the row hour
-	// restFrom, and end before the base time rowsEnd: partEnd, or the end of the part's last rows.
+	// restFrom, and end before the base time rowsEnd: that of the part, or of its last rows.
 	// nextProbe is a probe of the first of them, nil if there was none. Base times are in s.
-	restStart                  []byte
-	restFrom, rowsEnd, partEnd int64
-	nextProbe                  *probe
+	restStart         []byte
+	restFrom, rowsEnd int64
+	nextProbe         *probe
 	// The section: whether it is read by seeking, its hours, and the base time of its end.
 	seeks        bool
 	sectionHours int64
@@ -107,7 +106,7 @@ func newLongScanner(ctx context.Context, from store.Reader, part *scanplan.Part,
 	prefixes *access.PrefixCache, scan store.Scan, of *Stats) *longPartScanner {
 	first, to := (&accessBuilder{plan: &part.Plan, part: part}).hours()
 	return &longPartScanner{ctx: ctx, from: from, part: part, path: path, prefixes: prefixes, scan: scan, partStats: of,
-		restStart: scan.Start, restFrom: first, sectionEnd: first, rowsEnd: to, partEnd: to}
+		restStart: scan.Start, restFrom: first, sectionEnd: first, rowsEnd: to}
 }
 
 // Next returns the next rows, io.EOF after the last. They are valid until the next call.
@@ -170,8 +169,9 @@ func (s *longPartScanner) cutSubPart() {
 	if bytes.Compare(s.restStart, s.subPart.Range.Start) > 0 {
 		s.subPart.Range.Start = s.restStart
 	}
-	if end < s.partEnd { // the part's own end may be inside a row, or none
-		s.subPart.Range.Stop = s.part.Plan.HourKey(s.part.Range, end)
+	// The part's own end may be inside a row.
+	if stop := s.part.Plan.HourKey(s.part.Range, end); bytes.Compare(stop, s.subPart.Range.Stop) < 0 {
+		s.subPart.Range.Stop = stop
 	}
 	s.restStart, s.restFrom = s.subPart.Range.Stop, end
 }
@@ -313,9 +313,7 @@ func bytesOf(r *store.Row) (n int64) {
 
 // baseTime returns the base time that a row with this key has, in s, or would have at a full hour.
 func (s *longPartScanner) baseTime(key []byte) int64 {
-	var base [encoding.BaseTimeWidth]byte
-	copy(base[:], key[min(len(key), s.part.Plan.Schema.BaseTimeAt()):])
-	return s.part.Plan.RowBase(int64(binary.BigEndian.Uint32(base[:])))
+	return s.part.Plan.RowBase(keyTime(key, s.part.Plan.Schema.BaseTimeAt()))
 }
 
 // rowsAfter returns the base time that is n row hours after another, at most the end of the rows.

@@ -3,6 +3,7 @@ package operator_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"slices"
 	"sort"
@@ -25,6 +26,8 @@ type counted struct {
 	store.Reader                // only Scan is called
 	rows                        []store.Row
 	scans, ranges, seeks, looks int64
+
+	last scanplan.HexBytes // if set, scans must end here or before
 }
 
 func (*counted) Features() store.Features { return store.Features{} }
@@ -38,6 +41,9 @@ func (c *counted) search(key []byte) int {
 }
 
 func (c *counted) Scan(_ context.Context, s store.Scan) (store.Scanner, error) {
+	if len(c.last) > 0 && (bytes.Compare(s.Start, s.Stop) > 0 || bytes.Compare(s.Stop, c.last) > 0) {
+		return nil, fmt.Errorf("got a scan of %x to %x, want one that ends at %s or before", s.Start, s.Stop, c.last)
+	}
 	out, ranges := &countedRows{}, s.Filter.Ranges
 	c.scans++
 	c.ranges += int64(len(ranges))
@@ -362,5 +368,47 @@ func TestLong_rollups(t *testing.T) {
 	if stats.Ranges == 0 || stats.RowsScanned > int64(len(table.rows)/10) {
 		t.Errorf("%d ranges, %d rows looked at, want some ranges and few rows of %d", stats.Ranges, stats.RowsScanned,
 			len(table.rows))
+	}
+}
+
+// A long part reads nothing after its range, which may end inside a row hour or at a key that is cut
+// off, as HBase splits regions. One without an end is not long.
+func TestLong_borders(t *testing.T) {
+	s := encoding.DefaultSchema()
+	table := longTable(s, 500, func(int) int { return 40 }, hostOnly)
+	plan := longPlan(s)
+	whole := plan.Ranges[0]
+	at := s.BaseTimeAt()
+	for _, hour := range []int64{250, 270, 290} {
+		key := plan.HourKey(whole, base+hour*3600)
+		for _, border := range []scanplan.HexBytes{
+			key,
+			key[:at+3],
+			key[:at+2],
+			append(bytes.Clone(key), 0),
+			s.AppendRowKey(nil, metric, uint32(base+hour*3600), s.AppendTags(nil, hostOnly(0))),
+		} {
+			for _, r := range []scanplan.KeyRange{
+				{Start: whole.Start, Stop: border},
+				{Start: border, Stop: whole.Stop},
+			} {
+				table.last = r.Stop
+				part := &scanplan.Part{Plan: plan, Range: r}
+				if a := operator.ChooseAccess(part, nil); a.ProbedRanges == 0 {
+					t.Fatalf("%s to %s: not long: %s", r.Start, r.Stop, a.Reason)
+				}
+				_, stats, err := read(t, table, part, operator.Options{})
+				if want := table.ofHost(t, r); err != nil || stats.Points != want || want == 0 {
+					t.Errorf("%s to %s: %d points, %v, want %d", r.Start, r.Stop, stats.Points, err, want)
+				}
+			}
+		}
+	}
+
+	for _, stop := range []scanplan.HexBytes{nil, encoding.PrefixEnd(metric)} {
+		part := &scanplan.Part{Plan: plan, Range: scanplan.KeyRange{Start: whole.Start, Stop: stop}}
+		if a := operator.ChooseAccess(part, nil); a.ProbedRanges != 0 {
+			t.Errorf("a part that ends at %q is long: %s", stop, a.Reason)
+		}
 	}
 }
