@@ -2,13 +2,15 @@
 // which their tests do not notice:
 //
 //	go run ./integration/mutator [-each 60] [-for 80m] [-jobs 2] ./encoding ./pushdown/operator/...
+//	go run ./integration/mutator -at 'series.go:271:' ./gateway/write
 //
 // It negates conditions and their parts, replaces operators (< by <=, + by -), leaves statements
 // out, and returns nil for an error. All faults of a package are compiled into one test program,
 // each behind a switch, so a fault takes only as long as the tests run. The sources stay as they
 // are. A line on which a fault does not compile gets none.
 //
-// Of the faults that a package's tests reach, -each are tried, drawn by TEST_SEED. Some that
+// Of the faults that a package's tests reach, -each are tried, drawn by TEST_SEED, or with -at
+// all that it matches as they are printed, "series.go:271: negated: n > 0". Some that
 // survive are no gap in the tests: they change only how fast something is, for instance.
 // explained.txt lists them with the reason. Any other one that survives fails the command.
 package main
@@ -24,7 +26,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
@@ -46,9 +48,17 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("mutator", flag.ContinueOnError)
 	each := flags.Int("each", 60, "how many faults of each package are tried; 0 tries all")
 	lasts := flags.Duration("for", 0, "begin no other package after this time; 0 for no limit")
+	at := flags.String("at", "", "try all faults that a regexp matches, and no others")
 	jobs := flags.Int("jobs", runtime.GOMAXPROCS(0), "how many faults are tried at once")
 	if err := flags.Parse(args); err != nil {
 		return err
+	}
+	only, err := regexp.Compile(*at)
+	if err != nil {
+		return err
+	}
+	if *at != "" {
+		*each = 0
 	}
 	list, err := exec.CommandContext(ctx, "go", append([]string{"list"}, flags.Args()...)...).Output()
 	if err != nil {
@@ -65,7 +75,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 			fmt.Fprintf(out, "%v are over\n", *lasts)
 			break
 		}
-		n, err := try(ctx, out, pkg, *each, *jobs, r)
+		n, err := try(ctx, out, pkg, only, *each, *jobs, r)
 		if errors.Is(err, errNoTests) {
 			continue
 		}
@@ -99,7 +109,9 @@ func place(pkg string, f fault) string {
 }
 
 // try tries some faults of a package, and returns how many survive unexplained.
-func try(ctx context.Context, out io.Writer, pkg string, most, jobs int, r *rand.Rand) (unexplained int, err error) {
+func try(ctx context.Context, out io.Writer, pkg string, only *regexp.Regexp, most, jobs int, r *rand.Rand) (
+	unexplained int, err error,
+) {
 	tmp, err := os.MkdirTemp("", "mutator-")
 	if err != nil {
 		return 0, err
@@ -109,7 +121,7 @@ func try(ctx context.Context, out io.Writer, pkg string, most, jobs int, r *rand
 	if err != nil {
 		return 0, err
 	}
-	chosen := slices.Clone(p.reached)
+	chosen := slices.DeleteFunc(slices.Clone(p.reached), func(f fault) bool { return !only.MatchString(f.String()) })
 	r.Shuffle(len(chosen), func(i, j int) { chosen[i], chosen[j] = chosen[j], chosen[i] })
 	if most > 0 && len(chosen) > most {
 		chosen = chosen[:most]
@@ -132,8 +144,7 @@ func try(ctx context.Context, out io.Writer, pkg string, most, jobs int, r *rand
 					unexplained++
 					word = "SURVIVED "
 				}
-				fmt.Fprintf(out, "%s %s:%d: %s\n",
-					word, filepath.Join(strings.TrimPrefix(pkg, "downpour/"), f.file), f.line, f.what)
+				fmt.Fprintf(out, "%s %s/%s\n", word, strings.TrimPrefix(pkg, "downpour/"), f)
 				mu.Unlock()
 			}
 		})

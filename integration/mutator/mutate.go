@@ -18,6 +18,9 @@ type fault struct {
 	what string // is wrong: "negated: len(b) == 0"
 }
 
+// String is "series.go:271: negated: n > 0".
+func (f fault) String() string { return fmt.Sprintf("%s:%d: %s", f.file, f.line, f.what) }
+
 // source is a file with its faults in it, which are all off.
 type source struct {
 	name   string
