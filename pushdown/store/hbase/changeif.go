@@ -161,9 +161,7 @@ func newCondition(row []byte, family string, c *store.Condition) (*pb.Condition,
 	if len(c.Stamps) == 0 {
 		return nil, errors.New("condition: got no timestamps")
 	}
-	stamps := slices.Clone(c.Stamps)
-	slices.Sort(stamps)
-	all := []filter.Filter{filter.NewSkipFilter(filter.NewTimestampsFilter(stamps))}
+	all := []filter.Filter{filter.NewSkipFilter(filter.NewTimestampsFilter(c.Stamps))}
 	if c.Cell != nil {
 		const ifMissing, latestOnly = true, true
 		equal := filter.NewBinaryComparator(filter.NewByteArrayComparable(nonNil(c.Cell.Value)))

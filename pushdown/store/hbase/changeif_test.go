@@ -158,6 +158,22 @@ func withoutConditions(hbasefake.Call) hbasefake.Fault {
 	}}
 }
 
+// Changes that fail each time fail in the end.
+func TestChangeIf_fails(t *testing.T) {
+	c := start(t, hbasefake.Options{}, func(cfg *Config) { cfg.RetryTimeout = bound })
+	c.CreateTable("t", []string{"t"})
+	c.disturb("Multi", 1, hbasefake.Fault{Kind: hbasefake.Refuse, Exception: "java.io.IOException"})
+	changes := []store.ConditionalChange{{
+		Row: []byte("r"),
+		If:  store.Condition{Stamps: []int64{100}},
+		Put: []store.Cell{{Qualifier: []byte("q"), Timestamp: 100}},
+	}}
+	_, err := c.st.ChangeIf(c.ctx, "t", "t", changes)
+	if n := c.Calls("Multi"); err == nil || n != regions.MaxUnknowns+1 {
+		t.Errorf("got %v after %d calls, want an error after %d", err, n, regions.MaxUnknowns+1)
+	}
+}
+
 // Many cells that do not exist are put by few calls; a server that knows no conditions gets a call for
 // each instead, and after its first reply no put that it would carry out in any case.
 func TestPutAbsent_calls(t *testing.T) {

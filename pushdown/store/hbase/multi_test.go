@@ -112,6 +112,35 @@ func TestMulti_leavesOut(t *testing.T) {
 	}
 }
 
+// A region that has moved refuses the first call of many, and no other one is sent to its old server.
+func TestMulti_movedRegion(t *testing.T) {
+	c := start(t, hbasefake.Options{})
+	c.CreateTable("t", []string{"t"})
+	batch := func(value string) (ms []store.Mutation) {
+		for i := range 4 * initialWindow {
+			ms = append(ms, store.Mutation{Row: fmt.Appendf(nil, "r%04d", i), Family: "t", Value: []byte(value)})
+		}
+		return ms
+	}
+	if err := c.st.Apply(c.ctx, "t", batch("1")[:1]); err != nil {
+		t.Fatal(err)
+	}
+	c.MoveRegion("t", []byte("r"))
+	servers := map[int]int{}
+	c.SetHook(func(call hbasefake.Call) hbasefake.Fault {
+		if call.Method == "Multi" {
+			servers[call.Server]++
+		}
+		return hbasefake.Fault{}
+	})
+	if err := c.st.Apply(c.ctx, "t", batch("2")); err != nil {
+		t.Fatal(err)
+	}
+	if len(servers) != 2 || servers[0] != 1 && servers[1] != 1 {
+		t.Errorf("got calls of each server %v, want 1 of the old one", servers)
+	}
+}
+
 // If a server leaves an action out every time, the action fails.
 func TestMulti_leavesOutAlways(t *testing.T) {
 	c := startMulti(t)

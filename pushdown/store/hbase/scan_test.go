@@ -162,6 +162,28 @@ func TestScan_manyLostReplies(t *testing.T) {
 	}
 }
 
+// A failure in each region is not a failure again and again, also where regions have no rows.
+func TestScan_failureInEachRegion(t *testing.T) {
+	c := start(t, hbasefake.Options{}, func(cfg *Config) { cfg.RetryTimeout = bound })
+	want := c.fill(1, "r1", "r2", "r3", "r4", "r5", "r6", "r7", "r8")
+	c.disturb("Scan", 2, hbasefake.Fault{Kind: hbasefake.Refuse, Exception: "java.io.IOException"})
+	if stats := c.mustRead(store.Scan{}, want); stats.Resumes <= regions.MaxUnknowns {
+		t.Errorf("%d resumes, want more than %d", stats.Resumes, regions.MaxUnknowns)
+	}
+}
+
+// A scan for keys gets one cell of each row, not all of them, from the server.
+func TestScan_keysOnly(t *testing.T) {
+	c := start(t, hbasefake.Options{})
+	c.CreateTable("t", []string{"t"})
+	for q := range 100 {
+		c.Put("t", "r", "t", fmt.Sprintf("q%02d", q), "value")
+	}
+	if stats := c.mustRead(store.Scan{KeysOnly: true}, []string{"r q00 "}); stats.Bytes > 100 {
+		t.Errorf("%d bytes of a row of 100 cells, want one cell", stats.Bytes)
+	}
+}
+
 // Regions and servers may change between any two blocks.
 func TestScan_changesBetweenBlocks(t *testing.T) {
 	for name, change := range map[string]func(c *cluster, key []byte){

@@ -86,7 +86,8 @@ func TestApply_faults(t *testing.T) {
 	}
 }
 
-// Mutations that fail for good are named in the error; the others are written.
+// Mutations that fail for good are named in the error, and so are those that would have come after
+// them; the others are written.
 func TestApply_partialError(t *testing.T) {
 	c := start(t, hbasefake.Options{})
 	c.CreateTable("t", []string{"t"})
@@ -94,11 +95,12 @@ func TestApply_partialError(t *testing.T) {
 		{Row: []byte("a"), Family: "t", Qualifier: []byte("q"), Value: []byte("1")},
 		{Row: []byte("b"), Family: "wrong", Qualifier: []byte("q")},
 		{Row: []byte("c"), Family: "t", Qualifier: []byte("q"), Value: []byte("2")},
+		{Row: []byte("c"), Family: "t", Qualifier: []byte("q"), Value: []byte("3"), Kind: store.Append},
 	})
 
 	var partial *store.ApplyError
-	if !errors.As(err, &partial) || !cmp.Equal(partial.Failed, []int{1}) {
-		t.Fatalf("got %v, want a partial error of mutation 1", err)
+	if !errors.As(err, &partial) || !cmp.Equal(partial.Failed, []int{1, 3}) || len(partial.Errs) != 2 {
+		t.Fatalf("got %v, want a partial error of mutations 1 and 3", err)
 	}
 
 	c.mustRead(store.Scan{}, []string{"a q 1", "c q 2"})
@@ -313,6 +315,32 @@ func TestCreateTable_attributes(t *testing.T) {
 	c.Disable(spec.Name)
 	_, err := c.st.TableExists(c.ctx, spec.Name)
 	wantError(t, err, store.ErrUnavailable)
+}
+
+// A table whose regions no server has opened is not created yet.
+func TestCreateTable_regionsNotOpen(t *testing.T) {
+	c := start(t, hbasefake.Options{})
+	c.DelayCatalog()
+	ctx, cancel := context.WithTimeout(c.ctx, 300*time.Millisecond)
+	defer cancel()
+	err := c.st.CreateTable(ctx, store.TableSpec{Name: "t", Families: []store.FamilySpec{{Name: "t"}}})
+	if err == nil {
+		t.Error("no error")
+	}
+}
+
+// A put that follows a deletion of its cell is not hidden by it: the server's clock has moved on.
+func TestApply_putAfterDelete(t *testing.T) {
+	slowly(t, func(c *cluster) {
+		c.KeepVersions("t")
+		m := store.Mutation{Row: []byte("r"), Family: "t", Qualifier: []byte("q"), Value: []byte("1")}
+		deletion := m
+		deletion.Kind = store.DeleteCell
+		if err := c.st.Apply(c.ctx, "t", []store.Mutation{m, deletion, m}); err != nil {
+			c.Fatal(err)
+		}
+		c.mustRead(store.Scan{}, []string{"r q 1"})
+	})
 }
 
 // A column that occurs twice in one operation is sent once: with the last put, or
