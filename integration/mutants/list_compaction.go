@@ -23,7 +23,7 @@ var ofCompaction = []mutant{
 		test: "TestReplace_compacted",
 	}, {
 		name: "compaction-puts-whatever-came", file: "pushdown/store/hbase/changeif.go",
-		old: "filter.NewSkipFilter(filter.NewTimestampsFilter(stamps))", new: "filter.NewTimestampsFilter(stamps)",
+		old: "filter.NewSkipFilter(filter.NewTimestampsFilter(c.Stamps))", new: "filter.NewTimestampsFilter(c.Stamps)",
 		test: "pushdown/compaction TestJob_writtenInBetween",
 	}, {
 		name: "compaction-deletes-what-a-tsd-relies-on", file: "pushdown/store/hbase/changeif.go",

@@ -215,31 +215,27 @@ func (j *Job) attempt(ctx context.Context, rows []rowWork, counts *Counts) (retr
 func (j *Job) changeRows(ctx context.Context, rows []rowWork,
 	changeOf func(rowWork) *store.ConditionalChange) (changed, unchanged []rowWork, err error) {
 	var changes []store.ConditionalChange
-	for _, w := range rows {
+	var changing []int // indexes of their rows
+	for i, w := range rows {
 		if c := changeOf(w); c != nil {
-			changes = append(changes, *c)
+			changes, changing = append(changes, *c), append(changing, i)
 		}
-	}
-	if len(changes) == 0 {
-		return rows, nil, nil
 	}
 	outcomes, err := j.changeAll(ctx, changes)
 	if err != nil {
 		return nil, nil, err
 	}
 
-	i := 0 // in outcomes
-	for _, w := range rows {
-		if changeOf(w) == nil {
-			changed = append(changed, w)
-			continue
-		}
-		if outcomes[i] {
-			changed = append(changed, w)
-		} else {
+	refused := map[int]bool{}
+	for k, held := range outcomes {
+		refused[changing[k]] = !held
+	}
+	for i, w := range rows {
+		if refused[i] {
 			unchanged = append(unchanged, w)
+		} else {
+			changed = append(changed, w)
 		}
-		i++
 	}
 	return changed, unchanged, nil
 }

@@ -231,6 +231,37 @@ func TestJob_writtenInBetween(t *testing.T) {
 	b.want("")
 }
 
+// TestJob_withoutPoints: a row whose points are deleted is not counted, one of an append column is.
+func TestJob_withoutPoints(t *testing.T) {
+	b := newBench(t)
+	b.put(1, "\x00\x00", "\x01", 0)
+	b.fake.DeleteRow("tsdb", string(rowKey(1)), family)
+	b.put(2, "\x05\x00\x00", "\x00\x20\x03", 0)
+	b.run()
+	if b.sum.Rows != 1 || b.sum.Left[Appended] != 1 {
+		t.Errorf("counts %v, want one row left for its append column", &b.sum)
+	}
+}
+
+// TestJob_oneWrittenInBetween: of the rows of one call the one that was written to is read again.
+func TestJob_oneWrittenInBetween(t *testing.T) {
+	b := newBench(t)
+	for series := range byte(3) {
+		b.put(series, "\x00\x00", "\x01", 0)
+		b.put(series, "\x00\x10", "\x02", 1)
+	}
+	b.before = func(change int) {
+		if change == 1 {
+			b.put(1, "\x00\x10", "\x03", 2)
+		}
+	}
+	b.run()
+	b.want("0 00000010=010200@1 1 00000010=010300@2 2 00000010=010200@1")
+	if b.sum.Compacted != 3 || b.sum.Rows != 3 {
+		t.Errorf("counts %v", &b.sum)
+	}
+}
+
 // TestJob_partlyDeleted: a cell of the row that is deleted between reading and putting does not
 // come back, whatever other cells are left.
 //

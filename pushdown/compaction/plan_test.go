@@ -2,6 +2,7 @@ package compaction
 
 import (
 	"bytes"
+	"maps"
 	"slices"
 	"testing"
 
@@ -54,11 +55,16 @@ func drawVersion(t *rapid.T) (v store.Version) {
 
 // answer is what a query reads of a row's versions, and the error if it cannot.
 func answer(fix bool, all []store.Version) (encoding.Points, error) {
-	var cells []store.Version
-	for _, v := range newHistory(all).visible {
-		if hasPoints(v.Qualifier) {
-			cells = append(cells, v)
+	newest := map[string]store.Version{} // by column
+	for _, v := range newHistory(all).unhidden {
+		column := string(v.Qualifier)
+		if seen, ok := newest[column]; hasPoints(v.Qualifier) && (!ok || seen.Timestamp < v.Timestamp) {
+			newest[column] = v
 		}
+	}
+	var cells []store.Version
+	for _, column := range slices.Sorted(maps.Keys(newest)) {
+		cells = append(cells, newest[column])
 	}
 	return readPoints(rowBase, fix, cells)
 }
@@ -237,11 +243,12 @@ func TestDecide_form(t *testing.T) {
 			Value:     []byte{0, 0, 0, 0, 0x40, 0x40, 0, 0},
 			Timestamp: at,
 		}, // 500 ms; the old error of floats
+		{Qualifier: []byte{0x00, 0x27}, Value: []byte{3}, Timestamp: at}, // one byte of eight
 		{Qualifier: []byte{0x01, 0x00, 0x00}, Value: []byte("{}"), Timestamp: at + 9},
 	}}, rowBase, Options{OlderThan: old})
 	want := store.Cell{
-		Qualifier: []byte{0xf0, 0x00, 0x7d, 0x0b, 0x00, 0x10},
-		Value:     []byte{0x40, 0x40, 0, 0, 2, 1},
+		Qualifier: []byte{0xf0, 0x00, 0x7d, 0x0b, 0x00, 0x10, 0x00, 0x20},
+		Value:     []byte{0x40, 0x40, 0, 0, 2, 3, 1},
 		Timestamp: at + 7,
 	}
 	if p.Reason != None || !bytes.Equal(p.Merged.Qualifier, want.Qualifier) ||
