@@ -256,13 +256,11 @@ func (j *joiner) addAbsent(key string, membersBySalt map[string]int32) {
 		}
 
 		switch {
-		case j.mergeability.SkipsNaN && math.IsNaN(j.fillValue): // counts for nothing
-		case j.mergeability.SkipsNaN && j.fillValue == 0: // zeros are added all at once
-			if !j.fn.AddZeros(j.sum, p.from, p.to, n) {
-				j.inexact = true
-			}
-		default: // has its place in span order
+		case !j.mergeability.SkipsNaN: // the fill value has its place in span order
 			j.m.needsSpanOrder = true
+		case math.IsNaN(j.fillValue): // counts for nothing
+		case !j.fn.AddZeros(j.sum, p.from, p.to, n): // all at once
+			j.inexact = true
 		}
 	}
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 	"testing"
 
 	arrowmemory "github.com/apache/arrow/go/v15/arrow/memory"
@@ -121,6 +122,79 @@ func TestPartials_anyCut(t *testing.T) {
 	})
 	if answered < refused || refused == 0 {
 		t.Errorf("%d were joined, %d refused, want more of the former and some of the latter", answered, refused)
+	}
+}
+
+// Partial aggregates are joined where that gives the bits of span order, and refused where it does not.
+func TestPartials_order(t *testing.T) {
+	const partial, perSeries = scanplan.PartialAggregation, scanplan.PerSeries
+	negativeZero := math.Copysign(0, -1)
+	type point struct {
+		salt  byte
+		n     int // of the series, in its salt bucket
+		hour  int64
+		value float64
+	}
+	// Of two series only the first has rows in the first hour.
+	absent := func(first float64) []point { return []point{{0, 0, 0, first}, {0, 0, 1, 2}, {0, 1, 1, 3}} }
+	// These have other sums in another order: the first and the last give 0, then 0.1.
+	rounding := []point{{0, 0, 0, 0.1}, {1, 0, 0, 1e16}, {1, 1, 0, -1e16}}
+	// A series has no point in the second hour, where two others add up in their order.
+	gap := []point{{0, 0, 0, 1}, {0, 0, 2, 1}, {0, 1, 1, 0.1}, {0, 2, 1, 1e16}}
+	for _, c := range []struct {
+		what     string
+		function scanplan.Aggregator
+		fill     scanplan.Fill
+		mode     scanplan.Mode // of the first salt bucket
+		points   []point
+		refused  bool
+	}{
+		{"zeros in a sum", "sum", scanplan.FillZero, partial, absent(5), false},
+		{"a zero is the least", "min", scanplan.FillZero, partial, absent(5), false},
+		{"a zero next to -0.0", "min", scanplan.FillZero, partial, absent(negativeZero), true},
+		{"zeros in a deviation", "dev", scanplan.FillZero, partial, absent(5), true},
+		{"zeros in a product", "mult", scanplan.FillZero, partial, absent(5), true},
+		{"NaN in a deviation", "dev", scanplan.FillNaN, partial, absent(5), false},
+		{"a series before a sum", "zimsum", scanplan.FillNone, perSeries, rounding, true},
+		{"a gap in a sum", "zimsum", scanplan.FillNone, partial, gap, false},
+	} {
+		s := encoding.DefaultSchema()
+		s.SaltWidth, s.SaltBuckets = 1, 2
+		var all [2][]operatortest.Series
+		for i := 0; min(len(all[0]), len(all[1])) < 3; i++ {
+			one := operatortest.Series{Tags: []encoding.TagPair{operatortest.Tag(1, i+1)}}
+			salt := s.AppendRowKey(nil, uid(1), base, s.AppendTags(nil, one.Tags))[0]
+			all[salt] = append(all[salt], one)
+		}
+		for _, p := range c.points {
+			all[p.salt][p.n].Points.Append((base+p.hour*3600)*1000, encoding.FloatValue(p.value))
+		}
+		table := &operatortest.Store{}
+		for _, one := range slices.Concat(all[0], all[1]) {
+			table.Load(s, uid(1), one)
+		}
+
+		p := operatortest.Plan(s, uid(1), base, base+3*3600)
+		p.Aggregator = c.function
+		p.Downsample = &scanplan.Downsample{Interval: 3_600_000, Function: "last", Fill: c.fill}
+		var whole, parts []scanplan.Part
+		for salt, r := range p.Ranges {
+			whole = append(whole, scanplan.Part{Range: r})
+			for at := p.From; at < p.To; at += 3600 {
+				hour := scanplan.KeyRange{Start: p.HourKey(r, at), Stop: p.HourKey(r, at+3600)}
+				parts = append(parts, scanplan.Part{Range: hour, Mode: []scanplan.Mode{c.mode, partial}[salt]})
+			}
+		}
+		want, err := merged(t, table, &p, whole)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := merged(t, table, &p, parts)
+		if refused := errors.Is(err, ErrOrder); refused != c.refused || !refused && err != nil {
+			t.Errorf("%s: got %v, want it refused: %v", c.what, err, c.refused)
+		} else if diff := cmp.Diff(text(want), text(got)); diff != "" && !refused {
+			t.Errorf("%s: %s", c.what, diff)
+		}
 	}
 }
 

@@ -352,16 +352,48 @@ func TestMemory_grid(t *testing.T) {
 	}
 }
 
-// There is no rate of a bucket at 1970, to which time is measured from there.
+// The memory of filled buckets is counted before it is taken: a column of values, one of times for
+// rates, and the buffer that holds the values first.
+func TestMemory_filled(t *testing.T) {
+	p := newPlan(encoding.DefaultSchema(), uid(1), base*1000, (base+3600)*1000,
+		&scanplan.Downsample{Interval: 1000, Function: "sum", Fill: scanplan.FillNaN})
+	for _, c := range []struct {
+		rate *scanplan.Rate
+		warm bool  // the buffer is there
+		want int64 // columns
+	}{
+		{nil, false, 2},
+		{nil, true, 1},
+		{&scanplan.Rate{}, false, 3},
+		{&scanplan.Rate{}, true, 2},
+	} {
+		var columns columns
+		p.Rate = c.rate
+		if err := columns.init(p, New(p, nil)); err != nil {
+			t.Fatal(err)
+		}
+		grid := columns.bucketer.GridLen()
+		if c.warm {
+			columns.doubles = make([]float64, grid)
+		}
+		if got, want := columns.bytesNeeded(nil), c.want*8*grid; got != want {
+			t.Errorf("with rates %v, with a buffer %v: got %d bytes, want %d", c.rate != nil, c.warm, got, want)
+		}
+	}
+}
+
+// There is no rate of a point or bucket at 1970, to which time is measured from there.
 func TestRate_of1970(t *testing.T) {
 	s := encoding.DefaultSchema()
-	p := newPlan(s, uid(1), 0, 3_600_000, &scanplan.Downsample{Interval: 60_000, Function: "sum"})
-	p.Aggregator, p.Rate = "sum", &scanplan.Rate{}
-	var points encoding.Points
-	points.Append(5000, encoding.IntValue(1))
-	if _, err := whole(p, []series{tagged(s, points, 1, 1)}); err == nil ||
-		!strings.Contains(err.Error(), "Next timestamp (0)") {
-		t.Errorf("got %v, want that time 0 is not after 0", err)
+	for time, d := range map[int64]*scanplan.Downsample{0: nil, 5000: {Interval: 60_000, Function: "sum"}} {
+		p := newPlan(s, uid(1), 0, 3_600_000, d)
+		p.Aggregator, p.Rate = "sum", &scanplan.Rate{}
+		var points encoding.Points
+		points.Append(time, encoding.IntValue(1))
+		if _, err := whole(p, []series{tagged(s, points, 1, 1)}); err == nil ||
+			!strings.Contains(err.Error(), "Next timestamp (0)") {
+			t.Errorf("a point at %d: got %v, want that time 0 is not after 0", time, err)
+		}
 	}
 }
 

@@ -178,6 +178,28 @@ func TestStretch(t *testing.T) {
 	t.Logf("%d comparisons of %d plans; %d seams that newer rows change", same, worlds, seams)
 }
 
+// A series that begins after the seam changes the points before it if it makes floats of integers.
+func TestStretch_newMember(t *testing.T) {
+	s := encoding.DefaultSchema()
+	for _, c := range []struct {
+		first   encoding.Value
+		changes bool
+	}{
+		{encoding.IntValue(7), false},
+		{encoding.FloatValue(7), true},
+	} {
+		var late encoding.Points
+		late.Append((base+7300)*1000, c.first)
+		p := newPlan(s, uid(1), base*1000, (base+3*3600-1)*1000, nil)
+		p.Aggregator = "sum"
+		all := []series{tagged(s, ints(0, 1, 3700, 2, 7300, 3), 1, 1), tagged(s, late, 1, 2)}
+		_, err := continued(p, all, base+7200, func(int) int { return 0 })
+		if changed := errors.Is(err, ErrOlderChanged); changed != c.changes || !changed && err != nil {
+			t.Errorf("%v: got %v, want a change: %v", c.first, err, c.changes)
+		}
+	}
+}
+
 // What a stretch takes stays counted when its merger is freed, and no less than it says.
 func TestStretch_memory(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
