@@ -382,6 +382,21 @@ func TestMemory_filled(t *testing.T) {
 	}
 }
 
+// Rates of stored points take memory of their own, the points as they are do not.
+func TestMemory_rates(t *testing.T) {
+	var points encoding.Points
+	for i := range int64(10) {
+		points.Append(i, encoding.IntValue(i))
+	}
+	segments := []*segment{{raw: points}, {raw: points}}
+	for need, rate := range map[int64]*scanplan.Rate{0: nil, 20 * pointBytes: {}} {
+		c := columns{rate: rate}
+		if got := c.bytesNeeded(segments); got != need {
+			t.Errorf("with rates %v: got %d bytes, want %d", rate != nil, got, need)
+		}
+	}
+}
+
 // There is no rate of a point or bucket at 1970, to which time is measured from there.
 func TestRate_of1970(t *testing.T) {
 	s := encoding.DefaultSchema()
@@ -393,6 +408,22 @@ func TestRate_of1970(t *testing.T) {
 		if _, err := whole(p, []series{tagged(s, points, 1, 1)}); err == nil ||
 			!strings.Contains(err.Error(), "Next timestamp (0)") {
 			t.Errorf("a point at %d: got %v, want that time 0 is not after 0", time, err)
+		}
+	}
+}
+
+// With FixRateStart a series has no rate at its first point.
+func TestRate_start(t *testing.T) {
+	s := encoding.DefaultSchema()
+	for _, d := range []*scanplan.Downsample{nil, {Interval: 60_000, Function: "sum"}} {
+		p := newPlan(s, uid(1), base*1000, (base+3600)*1000, d)
+		p.Aggregator, p.Rate, p.Fix = "sum", &scanplan.Rate{}, scanplan.FixRateStart
+		groups, err := whole(p, []series{tagged(s, ints(0, 1, 60, 61), 1, 1)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]int64{(base + 60) * 1000}, groups[0].Points.Time); diff != "" {
+			t.Errorf("downsampling %v: %s", d, diff)
 		}
 	}
 }
