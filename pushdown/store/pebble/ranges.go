@@ -200,9 +200,9 @@ func (s *Store) fitting(bounds []pebble.KeyRange, n int, usage vfs.DiskUsage) (i
 	}
 
 	for room := forReclaim(usage); ; n /= 2 {
-		need, err := s.writtenAnew(levels, bounds, n)
-		if err != nil || need <= room {
-			return n, err
+		need := s.writtenAnew(levels, bounds, n)
+		if need <= room {
+			return n, nil
 		}
 		if n == 1 {
 			return 0, fmt.Errorf("%w to write %d KiB of tables again: %d KiB are free",
@@ -213,7 +213,7 @@ func (s *Store) fitting(bounds []pebble.KeyRange, n int, usage vfs.DiskUsage) (i
 
 // writtenAnew returns about how many bytes a compaction of the first n ranges writes: tables that
 // have a part of them are written as a whole, except the rows that are deleted.
-func (s *Store) writtenAnew(levels [][]pebble.SSTableInfo, bounds []pebble.KeyRange, n int) (uint64, error) {
+func (s *Store) writtenAnew(levels [][]pebble.SSTableInfo, bounds []pebble.KeyRange, n int) uint64 {
 	all := pebble.KeyRange{Start: bounds[0].Start, End: bounds[n-1].End}
 	overlaps := func(t pebble.SSTableInfo) bool {
 		return compareKeys(t.Smallest.UserKey, all.End) < 0 && compareKeys(t.Largest.UserKey, all.Start) >= 0
@@ -255,8 +255,10 @@ func (s *Store) writtenAnew(levels [][]pebble.SSTableInfo, bounds []pebble.KeyRa
 	for n < len(bounds) && compareKeys(bounds[n].End, all.End) <= 0 {
 		n++
 	}
-	deleted, err := s.diskBytes(bounds[:n])
-	return bytes - min(bytes, deleted), err
+	if deleted, err := s.diskBytes(bounds[:n]); err == nil { // else the compaction says what cannot be read
+		bytes -= min(bytes, deleted)
+	}
+	return bytes
 }
 
 // DiskBytes returns about how many bytes on the disk hold the rows of some ranges; see

@@ -186,6 +186,24 @@ func TestRestore_refused(t *testing.T) {
 	}
 }
 
+// A restore needs room for the files of the backup and for the start of the store, and no more.
+func TestRestore_space(t *testing.T) {
+	files := vfs.NewMem()
+	_, r, _ := smallStoreIn(t, files)
+	list, err := readList(files, r.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	need := uint64(list.bytes()) + startBytes
+	for free, want := range map[uint64]error{need - 1: store.ErrFull, need: nil} {
+		to := fmt.Sprint("new", free)
+		_, err := Restore(t.Context(), r.Path, to, Options{FS: sized{files, free}, Logger: quiet()}, nil)
+		if !errors.Is(err, want) {
+			t.Errorf("%d bytes are free of %d: got %v, want %v", free, need, err, want)
+		}
+	}
+}
+
 var writeBackup = flag.String("write-backup", "",
 	"write the backup of TestRestore_old into this new directory; only for a new format")
 

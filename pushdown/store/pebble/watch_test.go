@@ -51,6 +51,14 @@ func TestWatch(t *testing.T) {
 	put(store.DeleteRow, "x")
 	put(store.Put, "\xff\xff")
 	put(store.Put, "d")
+	another := store.TableSpec{Name: "tsdc", Families: []store.FamilySpec{{Name: "t"}}}
+	if err := s.CreateTable(t.Context(), another); err != nil {
+		t.Fatal(err)
+	}
+	other := store.Mutation{Row: []byte("b0"), Family: "t", Qualifier: []byte{5, 0, 0}}
+	if err := s.Apply(t.Context(), another.Name, []store.Mutation{other}); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := s.Increment(t.Context(), "tsdb",
 		store.CellKey{Row: []byte("cc"), Family: "t", Qualifier: []byte("n")}, 1); err != nil {
 		t.Fatal(err)
