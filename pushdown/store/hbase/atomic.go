@@ -146,9 +146,7 @@ func (st *Store) mutate(ctx context.Context, table string, request *pb.MutateReq
 		// A copy, as the request of an earlier attempt may still be being sent.
 		request := proto.Clone(request).(*pb.MutateRequest)
 		request.Region = calls.RegionSpecifier(loc.Name)
-		call := calls.New(ctx, "Mutate", request, &pb.MutateResponse{})
-		call.Table = table
-		return call
+		return calls.New(ctx, "Mutate", request, &pb.MutateResponse{})
 	})
 }
 

@@ -271,7 +271,7 @@ func conditionalCall(ctx context.Context, loc *regions.Location, sent []*conditi
 		cells = append(cells, a.cells...)
 	}
 	call := calls.New(ctx, "Multi", request, &pb.MultiResponse{})
-	call.Table, call.OutCells = loc.Table, cells
+	call.OutCells = cells
 	return call
 }
 

@@ -325,7 +325,7 @@ func (st *Store) newMultiCall(ctx context.Context, batches []*regionBatch) (*cal
 		ctx = st.life.Context()
 	}
 	call := calls.New(ctx, "Multi", request, &pb.MultiResponse{})
-	call.Table, call.Write, call.OutCells = batches[0].loc.Table, write, cells
+	call.Write, call.OutCells = write, cells
 	return call, sent
 }
 

@@ -242,7 +242,6 @@ func (s *scanner) exhausted(key []byte) bool {
 // call has ended.
 func (s *scanner) send(request *pb.ScanRequest) {
 	call := calls.New(s.st.life.Context(), "Scan", request, &pb.ScanResponse{})
-	call.Table = s.scan.Table
 	s.server.inFlight = call
 	s.server.seq++
 	s.stats.RPCs++

@@ -34,9 +34,7 @@ func (st *Store) Versions(ctx context.Context, table, family string, keys store.
 	call, err := st.router.CallRow(ctx, table, keys.Start, regions.ResendLost,
 		func(ctx context.Context, loc *regions.Location) *calls.Call {
 			region = loc
-			call := calls.New(ctx, "Scan", versionsRequest(loc, family, keys, maxRows), &pb.ScanResponse{})
-			call.Table = table
-			return call
+			return calls.New(ctx, "Scan", versionsRequest(loc, family, keys, maxRows), &pb.ScanResponse{})
 		})
 	if err != nil {
 		return nil, nil, err

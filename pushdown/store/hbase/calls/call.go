@@ -14,7 +14,6 @@ import (
 // It keeps the reply's cell block as bytes, instead of letting gohbase's only reader
 // goroutine of a connection decode it.
 type Call struct {
-	Table    string // for metrics and traces only; the request names the region
 	OutCells []byte // cell block to send after the request
 	Write    bool   // it holds mutations, which must not be executed after it was given up
 	// Moved reports whether the target of the call, a region or the master's role, is
@@ -48,8 +47,8 @@ func New(ctx context.Context, name string, request, response proto.Message) *Cal
 // queued is a call as gohbase takes it, its hrpc.Call.
 type queued struct{ *Call }
 
-// Table is part of hrpc.Call.
-func (r queued) Table() []byte { return []byte(r.Call.Table) }
+// Table is part of hrpc.Call. The request names its region itself.
+func (r queued) Table() []byte { return nil }
 
 // Name is the method's name on the wire.
 func (r queued) Name() string { return r.name }

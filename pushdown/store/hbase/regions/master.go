@@ -39,7 +39,6 @@ func (r *Router) callMasterOnce(ctx context.Context, table, method string, reque
 
 	// The reply gets a message of its own, because it may come after ctx has ended.
 	call := calls.New(ctx, method, request, response.ProtoReflect().New().Interface())
-	call.Table = table
 	call.Moved = func(ctx context.Context) bool { return r.masterMoved(ctx, addr) }
 	c, err := r.masters.Get(ctx, addr)
 	if err == nil {

@@ -29,7 +29,6 @@ func (p *Prover) storeFiles(ctx context.Context, loc *regions.Location, family s
 		return nil, err
 	}
 	call := calls.New(ctx, "GetStoreFile", request, &emptypb.Empty{})
-	call.Table = loc.Table
 	if err := p.router.CallAdmin(ctx, loc, call); err != nil {
 		return nil, fmt.Errorf("cannot list the files of region %q: %w", loc.Name, err)
 	}

@@ -361,7 +361,6 @@ func (p *Prover) refuseExpiring(ctx context.Context, table, family string, spans
 func (p *Prover) changeSince(ctx context.Context, loc *regions.Location, span spanKey,
 	since int64) (c *calls.Conn, readPoint uint64, stamp int64, err error) {
 	call := calls.New(ctx, "Scan", changeRequest(loc, span, since), &pb.ScanResponse{})
-	call.Table = loc.Table
 	if c, err = p.router.CallConn(ctx, loc, call); err != nil {
 		return nil, 0, 0, err
 	}

@@ -248,6 +248,19 @@ func TestStampedVersion_conditions(t *testing.T) {
 			t.Errorf("the mark has epoch %d, want %d", after.epoch, before.epoch)
 		}
 	})
+	f("files that may not be listed once", store.ErrDenied, func(c *stampedCluster) {
+		refused := false
+		c.SetHook(func(call hbasefake.Call) hbasefake.Fault {
+			if call.Method != "GetStoreFile" || refused {
+				return hbasefake.Fault{}
+			}
+			refused = true
+			return hbasefake.Fault{
+				Kind:      hbasefake.Refuse,
+				Exception: "org.apache.hadoop.hbase.security.AccessDeniedException",
+			}
+		})
+	})
 	f("replication", errReplicated, func(c *stampedCluster) { c.Replicate(); c.askMasterAgain() })
 
 	c := startStamped(t)
@@ -285,6 +298,16 @@ func TestStampedVersion_wrongClockAtRest(t *testing.T) {
 	c.Put("t", "r0010", "t", "q0", "v")
 	if token, err := c.st.Version(c.ctx, "t", "t", oldRows); token == before || err != nil {
 		t.Errorf("version token %x, error %v; want another one than before", token, err)
+	}
+}
+
+// A read point is of one family, or of no particular one.
+func TestReadPointRequest(t *testing.T) {
+	for family, want := range map[string]int{"t": 1, "": 0} {
+		got := readPointRequest(&regions.Location{Name: []byte("t,,1.")}, family, []byte("r")).GetScan().GetColumn()
+		if len(got) != want || want > 0 && string(got[0].Family) != family {
+			t.Errorf("of family %q: got the columns %v, want %d", family, got, want)
+		}
 	}
 }
 

@@ -268,7 +268,6 @@ func (p *Prover) regionStates(ctx context.Context, family string, locs []*region
 func (p *Prover) fetchReadPoint(ctx context.Context, loc *regions.Location, family string,
 	key []byte) (*calls.Conn, uint64, error) {
 	call := calls.New(ctx, "Scan", readPointRequest(loc, family, key), &pb.ScanResponse{})
-	call.Table = loc.Table
 	c, err := p.router.CallConn(ctx, loc, call)
 	if err != nil {
 		return nil, 0, err
