@@ -301,28 +301,31 @@ func (t *tableFile) checkColumns(ctx context.Context) error {
 		if err != nil {
 			return errors.Join(err, it.Close())
 		}
-		if len(stored) == 0 || stored[0] != tagSealed {
-			continue
-		}
-		v, err := parseValue(stored)
-		if err == nil {
-			entries, err = v.entries(entries, &u)
-		}
-		if err != nil {
-			f := store.Fault{
-				Kind:   store.Unreadable,
-				File:   t.name,
-				Offset: -1,
-				Bytes:  int64(len(stored)),
-				What:   fmt.Sprintf("damaged sealed column with key %v", keyFormat(kv.K.UserKey)),
+		if len(stored) > 0 && stored[0] == tagSealed {
+			v, err := parseValue(stored)
+			if err == nil {
+				entries, err = v.entries(entries, &u)
 			}
-			times := rowTimes{grouping: t.grouping}
-			times.addKey(kv.K.UserKey)
-			times.fill(&f)
-			t.faults = append(t.faults, f)
+			if err != nil {
+				t.addDamagedColumn(kv.K.UserKey, len(stored))
+			}
 		}
 	}
 	return it.Close()
+}
+
+func (t *tableFile) addDamagedColumn(key []byte, size int) {
+	f := store.Fault{
+		Kind:   store.Unreadable,
+		File:   t.name,
+		Offset: -1,
+		Bytes:  int64(size),
+		What:   fmt.Sprintf("damaged sealed column with key %v", keyFormat(key)),
+	}
+	times := rowTimes{grouping: t.grouping}
+	times.addKey(key)
+	times.fill(&f)
+	t.faults = append(t.faults, f)
 }
 
 // checkBlock reports whether a block has the right checksum. One byte, the kind of its

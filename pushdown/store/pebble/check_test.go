@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"downpour/encoding/seedtest"
 	"downpour/pushdown/store"
@@ -108,6 +110,95 @@ func endOfLog(t *testing.T, name string, data []byte) int64 {
 		t.Fatal(err)
 	}
 	return journal.Log(data, number).End
+}
+
+// A check names the hours of the rows of a damaged record of a log, if these can be read, and not of
+// the records around it.
+func TestCheck_hoursOfLog(t *testing.T) {
+	for _, log := range []string{"the first", "another"} { // their records have other headers
+		files := vfs.NewMem()
+		opts := Options{FS: files, Grouping: hourly, Logger: quiet()}
+		s, err := Open("data", opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		create(t, s)
+		if log == "another" {
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if s, err = Open("data", opts); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, hour := range []uint32{1, 5, 9} {
+			apply(t, s, cell(store.Put, string(hourRow(1, hour, "tags")), "q", fmt.Sprintf("value of %d", hour)))
+		}
+		i := take(t, files)
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		checked := 0
+		for name, data := range i {
+			at := bytes.Index(data, []byte("value of 5"))
+			if !strings.HasSuffix(name, ".log") || at < 0 {
+				continue
+			}
+			checked++
+			harmed := bytes.Clone(data)
+			harmed[at] ^= 1
+			r := check(t, i.with(name, harmed))
+			want := time.Unix(1356998400+5*3600, 0)
+			if len(r.Faults) != 1 || !r.Faults[0].First.Equal(want) || !r.Faults[0].Last.Equal(want) {
+				t.Errorf("%s log: got %+v, want one fault of rows of %v", log, r.Faults, want)
+			}
+		}
+		if checked != 1 {
+			t.Errorf("%d logs have the record, want 1", checked)
+		}
+	}
+}
+
+// A check names the hours before and after a damaged block of many, and those after one at the begin.
+func TestCheck_hoursOfBlock(t *testing.T) {
+	files := vfs.NewMem()
+	s, err := Open("data", Options{FS: files, Grouping: hourly, Logger: quiet()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	create(t, s)
+	const rows = 1000
+	rng := rand.New(rand.NewPCG(1, 1))
+	value := make([]byte, 400)
+	for hour := range uint32(rows) {
+		for i := range value {
+			value[i] = byte(rng.Uint32()) // so that it does not compress
+		}
+		apply(t, s, cell(store.Put, string(hourRow(1, hour, "tags")), "q", string(value)))
+	}
+	if err := errors.Join(s.Flush(t.Context()), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	i := take(t, files)
+	for name, data := range i {
+		if !strings.HasSuffix(name, ".sst") || len(data) < rows*len(value) {
+			continue
+		}
+		for at, inside := range map[int]bool{200: false, len(data) / 2: true} {
+			harmed := bytes.Clone(data)
+			harmed[at] ^= 1
+			r := check(t, i.with(name, harmed))
+			if len(r.Faults) != 1 || r.Faults[0].First.IsZero() {
+				t.Fatalf("got %v, want a fault of hours", r.Faults)
+			}
+			hours := r.Faults[0].Last.Sub(r.Faults[0].First) / time.Hour
+			if inside != (hours > 10) || hours > 200 {
+				t.Errorf("a byte at %d: got %v, want a block of many hours: %v", at, r.Faults, inside)
+			}
+		}
+		return
+	}
+	t.Error("no table has all rows")
 }
 
 // A check names the hours of the rows of a damaged block.

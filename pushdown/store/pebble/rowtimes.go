@@ -8,6 +8,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"downpour/pushdown/store"
+	"downpour/pushdown/store/pebble/journal"
 )
 
 // batchHeader is the length of what a batch begins with: its sequence number (8
@@ -89,10 +90,10 @@ func (t *rowTimes) fill(f *store.Fault) {
 func (l *logFile) fillTimes(f *store.Fault) {
 	inside, beside := rowTimes{grouping: l.e.grouping}, rowTimes{grouping: l.e.grouping}
 	for _, h := range l.Holes {
-		inside.addBatch(l.payload(h.Start, h.End))
+		inside.addBatch(journal.BrokenPayload(l.data[h.Start:h.End]))
 	}
 	if l.Torn > 0 {
-		inside.addBatch(l.payload(l.End, l.End+l.Torn))
+		inside.addBatch(journal.BrokenPayload(l.data[l.End : l.End+l.Torn]))
 	}
 
 	for i, rec := range l.Records {
@@ -109,13 +110,4 @@ func (l *logFile) fillTimes(f *store.Fault) {
 	if f.First.IsZero() {
 		beside.fill(f)
 	}
-}
-
-// syncedHeader is the length of the header of a chunk of types 9 to 12, which are
-// those that pebble writes to logs now.
-const syncedHeader = 19
-
-// payload returns what follows the header of a broken chunk.
-func (l *logFile) payload(from, to int64) []byte {
-	return l.data[min(from+syncedHeader, to):to]
 }

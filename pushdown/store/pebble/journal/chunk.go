@@ -88,3 +88,16 @@ func (r *reader) header(kind byte) (length int, ok bool) {
 	}
 	return 0, false
 }
+
+// BrokenPayload returns what follows the header of the chunk with which a broken part of a log begins. The
+// header is as long as its type says, or as in most logs if that is none.
+func BrokenPayload(b []byte) []byte {
+	if len(b) < headerLog {
+		return nil
+	}
+	header, ok := (&reader{log: true}).header(b[6])
+	if !ok {
+		header = headerSynced
+	}
+	return b[min(header, len(b)):]
+}
