@@ -122,6 +122,34 @@ func FuzzWire(f *testing.F) {
 	})
 }
 
+// A server that speaks TLS is recognized by the first bytes on a plain connection, and only there.
+func TestWire_speaksTLS(t *testing.T) {
+	alert, handshake, reply := "\x15\x03", "\x16\x03\x01\x02\x00", "\x00\x00\x00\x40\x02"
+	for _, c := range []struct {
+		plain bool
+		reads []string
+		want  bool // of the last of them
+	}{
+		{true, []string{alert}, true},
+		{true, []string{handshake}, true},
+		{true, []string{reply}, false},
+		{true, []string{"\x15"}, false},
+		{true, []string{"\x15\x02"}, false},
+		{true, []string{"\x17\x03"}, false},
+		{true, []string{"\x00", alert}, false},
+		{false, []string{alert}, false},
+	} {
+		f := frameChecker{liveness: &liveness{}, plain: c.plain}
+		var err error
+		for _, read := range c.reads {
+			_, err = f.checkRead([]byte(read), len(read), nil)
+		}
+		if got := errors.Is(err, errWantsTLS); got != c.want {
+			t.Errorf("plain %v, reads of %q: got %v, want it taken for TLS: %v", c.plain, c.reads, err, c.want)
+		}
+	}
+}
+
 // A bad frame only ends the connection that it comes by.
 func TestWire_badServer(t *testing.T) {
 	for name, bad := range badFrames {
@@ -159,6 +187,9 @@ func TestWire_badServer(t *testing.T) {
 				c, err := p.Get(ctx, "127.0.0.1:2")
 				if err != nil {
 					t.Fatal(err)
+				}
+				if again, err := p.Get(ctx, "127.0.0.1:2"); again != c || err != nil {
+					t.Errorf("got another connection, %v", err)
 				}
 				call := p.newProbe()
 				c.Send(call)

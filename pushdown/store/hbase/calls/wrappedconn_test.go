@@ -161,6 +161,19 @@ func TestWrappedConn_read(t *testing.T) {
 	})
 }
 
+// A token is as long as a frame may be and a little more.
+func TestWrappedConn_longest(t *testing.T) {
+	for size, want := range map[uint32]bool{maxFrame + maxOverhead: false, maxFrame + maxOverhead + 1: true, 0: true} {
+		c, buf, _, _ := pair(t, sasl.Privacy, 0)
+		buf.received.Write(binary.BigEndian.AppendUint32(nil, size))
+		_, err := c.Read(make([]byte, 1))
+		refused := errors.Is(err, errFrame) && strings.Contains(err.Error(), "want 1 to 268439552")
+		if refused != want {
+			t.Errorf("a token of %d bytes: got %v, want it refused: %v", size, err, want)
+		}
+	}
+}
+
 // Nothing that a server sends is taken without a right token, and nothing panics.
 func FuzzWrappedConn(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 3, 5, 4, 1})

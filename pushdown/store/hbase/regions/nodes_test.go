@@ -50,6 +50,25 @@ func TestNodes_refreshed(t *testing.T) {
 	}
 }
 
+// A node that refuses connections is queried after the others from then on.
+func TestNodes_refuses(t *testing.T) {
+	c := startByNodes(t, hbasefake.Options{}, func(c *hbasefake.Cluster) []string { return c.Nodes()[1:] })
+	c.StopServer(0)
+	refuses := c.Nodes()[1]
+	for range 40 {
+		addr, err := c.r.locator.address(c.ctx, activeMaster)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.r.locator.forget(activeMaster, addr)
+	}
+	for range 10 {
+		if order := c.r.nodes.order(); order[len(order)-1] != refuses {
+			t.Fatalf("got the order %v, want %s at the end", order, refuses)
+		}
+	}
+}
+
 // A node that accepts connections and answers nothing delays a look-up by a second, once at
 // most.
 func TestNodes_silent(t *testing.T) {
