@@ -4,12 +4,15 @@ import (
 	"encoding/json"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"downpour/encoding"
 	"downpour/encoding/seedtest"
+	"downpour/pushdown/store"
 )
 
 const hour = encoding.RowSeconds
@@ -134,5 +137,49 @@ func TestProgress_fit(t *testing.T) {
 
 	if _, err := parseProgress([]byte("{")); err == nil {
 		t.Error("a damaged state is read")
+	}
+}
+
+// A part of a region begins with the progress of the region, unless it has its own.
+func TestRegion_progressOf(t *testing.T) {
+	parent := progress{Stop: key("z"), Done: []span{{10 * hour, 20 * hour}}, Oldest: 7}
+	for state, want := range map[string]progress{
+		"": parent,
+		`{"stop":"6d","done":[],"oldest":5,"work":{"from":36000,"to":39600}}`:      {Oldest: 5},
+		`{"stop":"6d","done":[{"from":36000,"to":39600}],"oldest":5,"again":3600}`: {Oldest: 5, Again: hour},
+	} {
+		r := region{KeyRange: store.KeyRange{Stop: []byte("m")}, parent: &parent}
+		got, err := r.progressOf([]byte(state))
+		if err != nil || got.Oldest != want.Oldest || got.Again != want.Again || string(got.Stop) != "m" ||
+			r.parent != nil {
+			t.Errorf("state %s: got %+v, %v, want %+v", state, got, err, want)
+		}
+		for i := range got.Done {
+			got.Done[i] = span{}
+		}
+		if parent.Done[0].From != 10*hour {
+			t.Errorf("state %s: the hours of a part are those of the other, too", state)
+		}
+	}
+}
+
+// Regions are looked at in turn, a few at a time, from the one after the last on.
+func TestWorker_unseen(t *testing.T) {
+	w := &Worker{}
+	for _, start := range []string{"", "b", "c", "d"} {
+		w.regions = append(w.regions, &region{KeyRange: store.KeyRange{Start: []byte(start)}})
+	}
+	w.regions[2].due = time.Now().Add(time.Hour)
+	var got []string
+	var last []byte
+	for range 4 {
+		var due []*region
+		due, last = w.unseen(last, 2)
+		for _, r := range due {
+			got = append(got, string(r.Start))
+		}
+	}
+	if want := []string{"b", "d", "", "b", "d", "", "b", "d"}; !slices.Equal(got, want) {
+		t.Errorf("got the regions %q, want %q", got, want)
 	}
 }

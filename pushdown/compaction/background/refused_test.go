@@ -82,6 +82,9 @@ func (w *world) refuseWrites(r *hbasefake.RefusedWrites) {
 	if n := w.points(); n != all {
 		w.Errorf("%s: %d points, want %d", what, n, all)
 	}
+	if n := metricsOf(w, a)["downpour_compaction_failures_total"]; n == 0 {
+		w.Errorf("%s: no failures are counted", what)
+	}
 	end()
 	done := looked(a)
 

@@ -38,7 +38,7 @@ func (w *Worker) work(ctx context.Context, l *lease.Lease, r *region) (wait time
 			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 		}
 	}()
-	p, err := w.progressOf(l, r)
+	p, err := r.progressOf(l.State())
 	if err != nil {
 		return 0, err
 	}
@@ -73,9 +73,10 @@ func (w *Worker) work(ctx context.Context, l *lease.Lease, r *region) (wait time
 	return rest, nil
 }
 
-// progressOf reads the state of a region's lease.
-func (w *Worker) progressOf(l *lease.Lease, r *region) (progress, error) {
-	p, err := parseProgress(l.State())
+// progressOf reads the state of the region's lease. A region that has none begins with that of the region
+// of which it was a part.
+func (r *region) progressOf(state []byte) (progress, error) {
+	p, err := parseProgress(state)
 	if err != nil {
 		return p, err
 	}

@@ -244,10 +244,10 @@ func TestWorker(t *testing.T) {
 	})
 }
 
-// checkMetrics gathers a worker's metrics.
-func checkMetrics(w *world, worker *Worker) {
+// metricsOf gathers a worker's metrics.
+func metricsOf(w *world, worker *Worker) map[string]float64 {
 	w.Helper()
-	registry := prometheus.NewRegistry()
+	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(worker)
 	families, err := registry.Gather()
 	if err != nil {
@@ -259,6 +259,12 @@ func checkMetrics(w *world, worker *Worker) {
 			got[f.GetName()] += m.GetCounter().GetValue() + m.GetGauge().GetValue()
 		}
 	}
+	return got
+}
+
+func checkMetrics(w *world, worker *Worker) {
+	w.Helper()
+	got := metricsOf(w, worker)
 	if got["downpour_compaction_compacted_total"] != float64(w.rows) || got["downpour_compaction_rate"] != 10_000 ||
 		got["downpour_compaction_left_total"] == 0 || got["downpour_compaction_intervals_total"] < 12 {
 		w.Errorf("metrics: %v", got)
