@@ -482,3 +482,38 @@ func TestKeeper_refused(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// The time for which others' leases do not change is counted also where there are very many of them.
+func TestKeeper_manyNames(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := &Keeper{}
+		expired := func() (n int) {
+			for i := range 1200 {
+				if k.isExpired(fmt.Sprint("lease ", i), record{value: []byte("x")}) {
+					n++
+				}
+			}
+			return n
+		}
+		if n := expired(); n != 0 {
+			t.Errorf("%d leases of 1200 are expired when they are seen first", n)
+		}
+		time.Sleep(k.deadAfter())
+		if n := expired(); n != 1200 {
+			t.Errorf("%d leases of 1200 are expired, want all", n)
+		}
+	})
+}
+
+// A renewal that another write keeps waiting for a heartbeat has failed.
+func TestLease_renewalWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLease(t.Context(), &Keeper{}, "lease", record{}, time.Now())
+		defer l.end(nil)
+		defer l.expiry.Stop()
+		l.writing <- struct{}{}
+		if err := l.renewOnce(); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v, want %v", err, context.DeadlineExceeded)
+		}
+	})
+}

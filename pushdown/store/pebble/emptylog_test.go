@@ -1,6 +1,7 @@
 package pebble
 
 import (
+	"encoding/binary"
 	"errors"
 	"io/fs"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"downpour/pushdown/store"
+	"downpour/pushdown/store/pebble/journal"
 )
 
 // While no table can be created logs stay, those too that were closed without a record because nothing was
@@ -49,5 +51,21 @@ func TestEmptyLog(t *testing.T) {
 	got, said, err := reading(t, i, Options{})
 	if err != nil || got != "a/t:q=v b/t:q=v " {
 		t.Errorf("got %q, %v, want both rows: %s", got, err, said)
+	}
+}
+
+// A log's batches are numbered by those that hold something; records that are too short for a batch
+// hold nothing.
+func TestLogFile_sequenceNumbers(t *testing.T) {
+	batch := func(number uint64, count uint32) journal.Record {
+		b := binary.LittleEndian.AppendUint64(nil, number)
+		return journal.Record{Data: binary.LittleEndian.AppendUint32(b, count)}
+	}
+	short := journal.Record{Data: []byte{1}}
+	l := logFile{Reading: journal.Reading{
+		Records: []journal.Record{short, batch(3, 0), batch(5, 2), short, batch(7, 1)},
+	}}
+	if first, end := l.sequenceNumbers(); first != 5 || end != 8 {
+		t.Errorf("got %d to %d, want 5 to 8", first, end)
 	}
 }

@@ -185,6 +185,7 @@ func TestRefused(t *testing.T) {
 	if got := dump(t, s, store.Scan{}); got != "c/t:=seven!! " {
 		t.Errorf("after refusals: %q, want only what was accepted", got)
 	}
+	apply(t, s, store.Mutation{Family: "t", Row: make([]byte, 1<<15-1)})
 }
 
 // A scan sees the table as it was when it was opened.
