@@ -2,7 +2,9 @@ package batch
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"math"
 	"strings"
 	"testing"
@@ -102,7 +104,11 @@ func TestOutputWriter_batches(t *testing.T) {
 			}
 		}
 	}
-	got := outputRows(t, writeOutputs(t, outputs, []OutputSeries{series}))
+	stream := writeOutputs(t, outputs, []OutputSeries{series})
+	if n := bytes.Count(stream, []byte("\xff\xff\xff\xff")); n > 8 { // each message begins so
+		t.Errorf("%d messages, want a schema, three batches and an end", n)
+	}
+	got := outputRows(t, stream)
 	if len(got) != rows+1 || !strings.HasSuffix(got[rows], fmt.Sprint(" ", rows-1)) {
 		t.Errorf("%d rows, the last is %s, want one for each time, the last one included", len(got)-1, got[len(got)-1])
 	}
@@ -112,5 +118,37 @@ func TestOutputWriter_batches(t *testing.T) {
 				t.Fatalf("row %d, output %d: %s, want %s", k, i, cell, want)
 			}
 		}
+	}
+}
+
+// broken is a client that has left.
+type broken struct{}
+
+func (broken) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
+
+// A series whose batch cannot be sent is an error, where the batch is full and where the next one has
+// other aggregated tags.
+func TestOutputWriter_broken(t *testing.T) {
+	long := OutputColumn{Time: make([]int64, 1<<17), Value: make([]float64, 1<<17)}
+	for i := range long.Time {
+		long.Time[i] = int64(i)
+	}
+	short := OutputColumn{Time: []int64{1}, Value: []float64{1}}
+	for what, series := range map[string][]OutputSeries{
+		"a full batch": {{Columns: []OutputColumn{long}}},
+		"other tags": {
+			{Columns: []OutputColumn{short}},
+			{AggregateTags: []string{"host"}, Columns: []OutputColumn{short}},
+		},
+	} {
+		w := NewOutputWriter(broken{}, []Output{{ID: "a"}}, series, ResultOptions{})
+		var err error
+		for i := range series {
+			err = w.Write(&series[i])
+		}
+		if !errors.Is(err, io.ErrClosedPipe) {
+			t.Errorf("%s: got %v, want %v", what, err, io.ErrClosedPipe)
+		}
+		w.Release()
 	}
 }

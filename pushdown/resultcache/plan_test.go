@@ -1,6 +1,7 @@
 package resultcache
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -104,7 +105,7 @@ func (s *earlyStore) Features() store.Features { return store.Features{Versioner
 func (s *earlyStore) UnprovenVersion(ctx context.Context, table, family string,
 	r store.KeyRange) (string, func() error, error) {
 	token, err := s.Version(ctx, table, family, r)
-	return token, func() error { s.asked++; return s.proof }, err
+	return token, func() error { s.asked++; return cmp.Or(ctx.Err(), s.proof) }, err
 }
 
 // An answer may be found under a token that is not yet proven, whose proof must then be
@@ -129,6 +130,17 @@ func TestLookupPlan_unproven(t *testing.T) {
 		t.Errorf("wanted %v after %d proofs, want all %d before rows are read", a.Wanted(), st.asked, len(plan.Ranges))
 	}
 	a.Store(total(1))
+
+	// A proof may take longer than the sub-query that has found the answer.
+	late := NewProofs(t.Context())
+	brief, end := context.WithCancel(t.Context())
+	if got := LookupPlan(brief, w.cache, st, plan, "", late).Found(); got != total(1) {
+		t.Errorf("found %v, want the answer", got)
+	}
+	end()
+	if err := late.Wait(); err != nil {
+		t.Errorf("after the end of the sub-query: %v", err)
+	}
 
 	st.proof, st.asked = errors.New("the region was opened again"), 0
 	if got := ask(proofs).Found(); got != total(1) || st.asked != 0 {
