@@ -178,6 +178,7 @@ var ownerTable = []owner{
 	{module: "github.com/cockroachdb/pebble", dir: "pushdown/store/pebble"},
 	{module: "github.com/apache/arrow/go/v15/parquet", dir: "gateway/extra/tools/pointfile"},
 	{module: "github.com/gorilla/websocket", dir: "gateway/api/ws"},
+	{module: "github.com/prometheus/prometheus", dir: "gateway/extra/prometheus/promql"},
 	{module: "gonum.org/v1/plot", dir: "gateway/extra/graph/picture"},
 	{module: "github.com/yuin/goldmark", dir: "gateway/extra/docsite"},
 	{module: "github.com/caarlos0/env", dir: "main", who: "which only mains may"},

@@ -206,7 +206,9 @@ var routeScopes = func() map[string]auth.Scope {
 		api/annotations api/annotations/ api/query/last api/stats api/stats/ stats api/query/exp api/query/gexp
 		api/changes
 		api/tree api/tree/ api/tree/branch api/tree/rule api/tree/rules api/tree/test api/tree/collisions
-		api/tree/notmatched q api/dashboards api/dashboards/`) {
+		api/tree/notmatched q api/dashboards api/dashboards/ prometheus/api/ prometheus/api/v1/query
+		prometheus/api/v1/query_range prometheus/api/v1/series prometheus/api/v1/labels prometheus/api/v1/metadata
+		prometheus/api/v1/format_query prometheus/api/v1/status/buildinfo`) {
 		out[r] = auth.Read
 	}
 	return out

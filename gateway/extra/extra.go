@@ -14,6 +14,7 @@ import (
 	"downpour/gateway/extra/graph/graphroutes"
 	"downpour/gateway/extra/hostmetrics"
 	"downpour/gateway/extra/opspage"
+	"downpour/gateway/extra/prometheus/promroutes"
 	"downpour/gateway/extra/retention"
 	"downpour/gateway/extra/rollups"
 	"downpour/gateway/extra/sealing"
@@ -27,6 +28,7 @@ func All() []gateway.Extra {
 		changesroutes.New(),
 		gexproutes.New(),
 		graphroutes.New(new(graphroutes.Settings)),
+		promroutes.New(),
 		trees.New(new(trees.Settings)),
 		hostmetrics.New(new(hostmetrics.Settings)),
 		dashboards.New(), // shows this host's metrics

@@ -1,0 +1,217 @@
+package promql
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/prometheus/prometheus/model/labels"
+
+	"downpour/gateway/query"
+	"downpour/pushdown/process/memory"
+)
+
+// errMatchesAll is Prometheus' refusal of a selector that would match every series.
+var errMatchesAll = errors.New("match[] must contain at least one non-empty matcher")
+
+const (
+	// maxMetrics bounds the metrics of one selector: each is read on its own.
+	maxMetrics = 1000
+	// maxListedMetrics bounds the metrics of a list of names.
+	maxListedMetrics = 1_000_000
+	// maxListed bounds the tag values among which a regular expression chooses those that are read.
+	maxListed = 4096
+	// maxFilterText bounds the values of one filter, in bytes.
+	maxFilterText = 64 << 10
+)
+
+// selection is what a selector reads.
+type selection struct {
+	metrics []metricAs
+	filters []query.Filter
+}
+
+// metricAs is a metric and the name that its series have in the answer: a metric that is found by its escaped name
+// has that one, so that every series satisfies its matchers.
+type metricAs struct{ metric, shown string }
+
+// choose turns matchers into metrics and filters. It may choose more series than match; none means that nothing does.
+func choose(ctx context.Context, src Source, matchers []*labels.Matcher) (s selection, err error) {
+	var onName []*labels.Matcher
+	byKey := map[string][]*labels.Matcher{}
+	for _, m := range matchers {
+		if m.Name == labels.MetricName {
+			onName = append(onName, m)
+		} else {
+			byKey[m.Name] = append(byKey[m.Name], m)
+		}
+	}
+	if s.metrics, err = chooseMetrics(ctx, src, onName, maxMetrics); err != nil || len(s.metrics) == 0 {
+		return selection{}, err
+	}
+	for _, key := range slices.Sorted(maps.Keys(byKey)) {
+		f, none, err := chooseFilter(ctx, src, key, byKey[key])
+		if err != nil || none {
+			return selection{}, err
+		}
+		if f != nil && len(s.filters) < query.MaxFilters {
+			s.filters = append(s.filters, *f)
+		}
+	}
+	return s, nil
+}
+
+// matchAll reports whether all matchers match a value.
+func matchAll(matchers []*labels.Matcher, value string) bool {
+	for _, m := range matchers {
+		if !m.Matches(value) {
+			return false
+		}
+	}
+	return true
+}
+
+// chooseFilter returns the filter that admits the series with a tag key that may match, nil for all. None is set
+// if no series can match.
+func chooseFilter(ctx context.Context, src Source, key string,
+	matchers []*labels.Matcher) (f *query.Filter, none bool, err error) {
+	if matchAll(matchers, "") { //fault:promql-absent-tag-demanded TestPromQL_law
+		return nil, false, nil // a series without the key matches, too, and any filter demands the key
+	}
+	values, known, err := candidates(ctx, src, matchers)
+	if err != nil {
+		return nil, false, err
+	}
+	present, err := query.NewFilter(query.Wildcard, key, "*", false)
+	if err != nil || !known {
+		return &present, false, err
+	}
+
+	values = slices.DeleteFunc(values, func(v string) bool {
+		return !matchAll(matchers, v) //fault:promql-candidates-not-matched TestPromQL_law
+	})
+	if values, err = src.KnownTagValues(ctx, values); err != nil {
+		return nil, false, err
+	}
+	text := strings.Join(values, "|")
+	switch {
+	case len(values) == 0:
+		return nil, true, nil
+	case strings.Count(text, "|") >= len(values), len(text) > maxFilterText: // a value has the sign that separates them
+		return &present, false, nil
+	}
+	filter, err := query.NewFilter(query.LiteralOr, key, text, false)
+	return &filter, false, err
+}
+
+// candidates returns tag values among which all are that match; known is false if they are too many.
+func candidates(ctx context.Context, src Source, matchers []*labels.Matcher) (values []string, known bool, err error) {
+	prefix, listed := "", false
+	for _, m := range matchers {
+		switch {
+		case m.Type == labels.MatchEqual:
+			return []string{m.Value}, true, nil
+		case m.Type == labels.MatchRegexp && len(m.SetMatches()) > 0:
+			return slices.Clone(m.SetMatches()), true, nil
+		case m.Type == labels.MatchRegexp:
+			listed = true
+			if p := m.Prefix(); len(p) > len(prefix) {
+				prefix = p
+			}
+		case m.Type == labels.MatchNotRegexp:
+			listed = true
+		}
+	}
+	if !listed { // x!="" and the like admit nearly all
+		return nil, false, nil
+	}
+	return src.TagValues(ctx, prefix, maxListed)
+}
+
+// metricBytes is about the memory of a metric that was found, without its name.
+const metricBytes = 100
+
+// chooseMetrics returns the metrics whose names match. The error refuses more than limit.
+func chooseMetrics(ctx context.Context, src Source, matchers []*labels.Matcher,
+	limit int) (found []metricAs, err error) {
+	for _, m := range matchers {
+		if m.Type == labels.MatchEqual {
+			if m.Value == "" || !matchAll(matchers, m.Value) {
+				return nil, nil
+			}
+			return metricNamed(ctx, src, m.Value)
+		}
+	}
+
+	prefix := ""
+	for _, m := range matchers {
+		if p := m.Prefix(); m.Type == labels.MatchRegexp && len(p) > len(prefix) {
+			prefix = p
+		}
+	}
+	for name, err := range src.Metrics(ctx, prefix) {
+		if err != nil {
+			return nil, err
+		}
+		if !matchAll(matchers, name) {
+			continue
+		}
+		if len(found) == limit {
+			return nil, &EvaluationError{fmt.Errorf(
+				"a selector matches more than %d metrics: name one metric, or more of its name", limit)}
+		}
+		if err := memory.Reserve(ctx, metricBytes+int64(len(name))); err != nil {
+			return nil, err
+		}
+		found = append(found, metricAs{name, name})
+	}
+	return found, nil
+}
+
+// metricNamed returns the metric of a name: the one that has it, or else the only one that is escaped to it.
+func metricNamed(ctx context.Context, src Source, name string) ([]metricAs, error) {
+	known, err := src.KnownMetric(ctx, name)
+	if err != nil || known {
+		return []metricAs{{name, name}}, err
+	}
+	prefix, _, escaped := strings.Cut(name, "_")
+	if !escaped || Escape(name) != name {
+		return nil, nil
+	}
+
+	var found []string
+	for metric, err := range src.Metrics(ctx, prefix) {
+		if err != nil {
+			return nil, err
+		}
+		if Escape(metric) != name {
+			continue
+		}
+		if found = append(found, metric); len(found) == 2 {
+			return nil, &EvaluationError{fmt.Errorf("%s stands for several metrics, %s and %s: name one as {%q}",
+				name, found[0], found[1], found[0])}
+		}
+	}
+	if found == nil {
+		return nil, nil
+	}
+	return []metricAs{{found[0], name}}, nil
+}
+
+// Escape returns the name that a metric has where only letters, digits, _ and : are allowed, with _ for all else.
+// Source: Prometheus' UnderscoreEscaping.
+func Escape(metric string) string {
+	var b strings.Builder
+	for i, c := range metric {
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' || c == ':'
+		if letter || c >= '0' && c <= '9' && i > 0 {
+			b.WriteRune(c)
+		} else {
+			b.WriteByte('_')
+		}
+	}
+	return b.String()
+}
