@@ -25,8 +25,7 @@ const promStart = 1356998400_000
 //
 //fault:promql-end-excluded > end => >= end
 //fault:promql-absent-tag-demanded matchAll(matchers, "") => len(matchers) == 0
-//fault:promql-labels-not-checked-again !m.Matches(l.Get(m.Name)) => false
-//fault:promql-candidates-not-matched !matchAll(matchers, v) => v == ""
+//fault:promql-labels-not-checked-again !m.Matches => m.Name == "" && m.Matches
 func TestPromQL_law(t *testing.T) {
 	t.Parallel()
 	r := seedtest.Rand(t)
