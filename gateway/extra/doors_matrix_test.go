@@ -208,7 +208,7 @@ var routeScopes = func() map[string]auth.Scope {
 		api/tree api/tree/ api/tree/branch api/tree/rule api/tree/rules api/tree/test api/tree/collisions
 		api/tree/notmatched q api/dashboards api/dashboards/ prometheus/api/ prometheus/api/v1/query
 		prometheus/api/v1/query_range prometheus/api/v1/series prometheus/api/v1/labels prometheus/api/v1/metadata
-		prometheus/api/v1/format_query prometheus/api/v1/status/buildinfo`) {
+		prometheus/api/v1/format_query prometheus/api/v1/status/buildinfo prometheus/api/v1/read`) {
 		out[r] = auth.Read
 	}
 	return out

@@ -178,7 +178,7 @@ func TestPromQL_refused(t *testing.T) {
 		{"a limit", "labels", []string{"limit", "-1"}, 400, "bad_data", "limit"},
 		{"two series with the same labels", "query", []string{"query", `label_replace({__name__=~"many.m000[12]"}, ` +
 			`"__name__", "x", "", "")`, "time", "1356998400"}, 422, "execution", "same labelset"},
-		{"time", "query", []string{"query", "1", "timeout", "1e-9"}, 503, "timeout", "timed out"},
+		{"time", "query", []string{"query", "1", "timeout", "1e-9"}, 503, "timeout", "deadline"},
 		{"a route that there is not", "rules", nil, 404, "not_found", "rules"},
 	} {
 		status, body := promAsk(b, c.route, c.parameters...)

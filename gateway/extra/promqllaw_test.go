@@ -12,6 +12,7 @@ import (
 	prom "github.com/prometheus/prometheus/promql"
 
 	"downpour/encoding/seedtest"
+	"downpour/gateway"
 	"downpour/gateway/gatewaytest"
 )
 
@@ -20,8 +21,8 @@ var promQueries = flag.Int("promql", 200, "how many PromQL queries to draw")
 
 const promStart = 1356998400_000
 
-// Drawn queries of drawn points have the bits that Prometheus' engine has over a list of the same points: in process,
-// and by a pushdown server.
+// Drawn queries of drawn points have the bits that Prometheus' engine has over a list of the same points: in process
+// and by a pushdown server, on the embedded store and on a simulated HBase.
 //
 //fault:promql-end-excluded > end => >= end
 //fault:promql-absent-tag-demanded matchAll(matchers, "") => len(matchers) == 0
@@ -32,21 +33,17 @@ func TestPromQL_law(t *testing.T) {
 	peer := newPromPeer()
 	drawPromSeries(r, peer)
 
-	cfg := config(0)
-	cfg.AllowSpecialChars = "| "
-	st := memoryStore(t, cfg)
-	inProcess := &bench{T: t, Config: cfg, Gateway: start(t, cfg, st)}
-	promPut(inProcess, peer.series)
-	remote := *cfg
-	remote.Extras = everything()
-	remote.Pushdown = []string{gatewaytest.Pushdown(t, cfg, st)}
-	pushed := &bench{T: t, Config: &remote, Gateway: start(t, &remote, st)}
+	embedded := config(0)
+	all := promFronts(t, embedded, memoryStore(t, embedded), peer)
+	hbase, st := gatewaytest.FakeHBase(t)
+	hbase.AutoMetrics = "true"
+	all = append(all, promFronts(t, hbase, st, peer)...)
 
 	failed, empty, uncertain := 0, 0, 0
 	for i := range *promQueries {
 		q := drawPromQuestion(r)
 		want := peer.ask(t.Context(), q)
-		at := []*bench{inProcess, pushed}[i%2]
+		at := all[i%len(all)]
 		if d := askGateway(at, q).differs(want); d != "" {
 			if peer.uncertain(t.Context(), q, want) {
 				uncertain++
@@ -67,6 +64,19 @@ func TestPromQL_law(t *testing.T) {
 		t.Errorf("%d of %d queries have series, want a third at least; %d have several answers, want 2 in 100 at most",
 			good, *promQueries, uncertain)
 	}
+}
+
+// promFronts puts the peer's series into a store, and returns a gateway on it in process, and one with a pushdown
+// server.
+func promFronts(t *testing.T, cfg *gateway.Config, st gateway.Store, peer *promPeer) []*bench {
+	t.Helper()
+	cfg.AllowSpecialChars = "| "
+	inProcess := &bench{T: t, Config: cfg, Gateway: start(t, cfg, st)}
+	promPut(inProcess, peer.series)
+	remote := *cfg
+	remote.Extras = everything()
+	remote.Pushdown = []string{gatewaytest.Pushdown(t, cfg, st)}
+	return []*bench{inProcess, {T: t, Config: &remote, Gateway: start(t, &remote, st)}}
 }
 
 // drawPromSeries draws counters with resets, and gauges, with gaps; some series lack tags that others have.

@@ -63,6 +63,11 @@ func stepsOf(quoted string) int {
 	if err != nil {
 		text = quoted // PromQL's single quotes; a repetition looks the same
 	}
+	return stepsOfText(text)
+}
+
+// stepsOfText estimates the instructions of a regular expression.
+func stepsOfText(text string) int {
 	re, err := syntax.Parse(text, syntax.Perl|syntax.DotNL)
 	if err != nil {
 		return 0

@@ -57,6 +57,13 @@ func open(_ context.Context, c *gateway.Core) (gateway.Parts, error) {
 			Absent:  httpio.WriteOnly,
 		}
 	}
+	routes[base+"v1/read"] = httpio.Endpoint{
+		Scope:   auth.Read,
+		Serve:   h.Followed(h.remoteRead),
+		Reads:   httpio.GetOrPost,
+		OwnTime: true,
+		Absent:  httpio.WriteOnly,
+	}
 	return gateway.Parts{Routes: routes}, nil
 }
 
