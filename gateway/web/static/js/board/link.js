@@ -59,7 +59,8 @@ export async function decode(letters) {
 }
 
 const marked = { '&': '&amp;', '<': '&lt;', '"': '&quot;' };
-const attribute = (text) => text.replace(/[&<"]/g, (sign) => marked[sign]);
+const attribute = ([name, text]) => `${name}="${text.replace(/[&<"]/g, (sign) => marked[sign])}"`;
+const tag = (name, attributes) => `<${name} ${Object.entries(attributes).map(attribute).join(' ')}></${name}>`;
 
 // elementOf is what draws a panel of a dashboard in a page of others, see embed.js.
-export const elementOf = (origin, dashboard, panel) => `<div data-dashboard="${attribute(dashboard)}" data-panel="${attribute(panel)}"></div><script type="module" src="${attribute(origin)}/ui/embed.js"></script>`;
+export const elementOf = (origin, dashboard, panel) => tag('div', { 'data-dashboard': dashboard, 'data-panel': panel }) + tag('script', { type: 'module', src: `${origin}/ui/embed.js` });
