@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -189,5 +190,63 @@ func TestPromQL_refused(t *testing.T) {
 		if status != c.status || e.Status != "error" || e.ErrorType != c.kind || !strings.Contains(e.Error, c.says) {
 			t.Errorf("%s: got %d %.300s, want %d %s with %q", c.name, status, body, c.status, c.kind, c.says)
 		}
+	}
+}
+
+// What an evaluation would hold is reserved before it is there: points of all series at all steps, and those of
+// subqueries. A query beyond the memory of one request is refused, and costs little.
+//
+//fault:promql-steps-not-reserved max(steps, 1) => 1
+//fault:promql-subquery-not-reserved steps*pointBytes => steps
+func TestPromQL_memory(t *testing.T) {
+	b := open(t, func(cfg *gateway.Config) { cfg.Memory = "64MiB" })
+	var lines []string
+	for i := range 2000 {
+		lines = append(lines, fmt.Sprintf("wide %d 1 host=h%d", 1356998400, i))
+	}
+	b.Put(lines...)
+	ranged := func(text, step string) (int, string) {
+		return promAsk(b, "query_range", "query", text, "start", "1356998400", "end", "1357009000", "step", step)
+	}
+	if status, body := ranged("count(wide)", "1000"); status != http.StatusOK {
+		t.Fatalf("%d %.300s", status, body)
+	}
+
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range 5 {
+		for _, ask := range []func() (int, string){
+			func() (int, string) { return ranged("count(wide)", "1") },
+			func() (int, string) { return promAsk(b, "query", "query", "max_over_time(vector(1)[80d:1s])") },
+			func() (int, string) { return ranged("max_over_time(wide[1h:1s])", "1000") },
+		} {
+			if status, body := ask(); status != http.StatusUnprocessableEntity || !strings.Contains(body, "execution") {
+				t.Errorf("%d %.300s, want 422 execution", status, body)
+			}
+		}
+	}
+	runtime.ReadMemStats(&after)
+	if grown := (after.TotalAlloc - before.TotalAlloc) >> 20; grown > 200 {
+		t.Errorf("%d MiB were allocated for 30 refusals, want 200 at most", grown)
+	}
+	b.Settled()
+}
+
+// explain has the plans of all selectors, with the filters that are pushed down, and reads nothing; the log lists the
+// expression.
+func TestPromQL_explain(t *testing.T) {
+	t.Parallel()
+	b := openProm(t)
+	a := b.Get("prometheus/api/v1/query?explain=true&time=1356998400&query=" +
+		url.QueryEscape(`sys.cpu.user{host=~"a|b",dc!="y"} + disk_used{host=~"b.*"} + up`))
+	var plans []struct{ Plan string }
+	if err := json.Unmarshal([]byte(a.Body), &plans); err != nil || len(plans) != 2 {
+		t.Fatalf("%d %.500s, %v; want two plans, as up is no metric", a.Status, a.Body, err)
+	}
+	if in := strings.Count(plans[0].Plan, "\ntag "); in != 1 || !strings.Contains(plans[0].Plan, " in 0") {
+		t.Errorf("got the plan %s, want one predicate, on host: dc!= admits series without dc", plans[0].Plan)
+	}
+	if a := b.Get("api/stats/query"); !strings.Contains(a.Body, `disk_used{host=~`) {
+		t.Errorf("the log lacks the expression: %.1000s", a.Body)
 	}
 }

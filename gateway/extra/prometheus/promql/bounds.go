@@ -49,11 +49,14 @@ func reserveText(ctx context.Context, text string) error {
 		}
 		regexpNext = item.Typ == parser.EQL_REGEX || item.Typ == parser.NEQ_REGEX
 		if steps > maxSteps {
-			return &BadDataError{fmt.Errorf("the regular expressions of the query take more than %d steps together",
-				maxSteps)}
+			return tooManySteps()
 		}
 	}
 	return memory.Reserve(ctx, int64(len(text))+int64(items)*itemBytes+int64(steps)*stepBytes)
+}
+
+func tooManySteps() error {
+	return &BadDataError{fmt.Errorf("the regular expressions of the query take more than %d steps together", maxSteps)}
 }
 
 // stepsOf estimates the instructions of a regular expression, written as a string of PromQL. One that does not parse
@@ -113,7 +116,7 @@ func reserveSubqueries(ctx context.Context, statement parser.Statement, t Times)
 				maxSubquerySteps)}
 			return nil
 		}
-		fault = memory.Reserve(ctx, steps*pointBytes)
+		fault = memory.Reserve(ctx, steps*pointBytes) //fault:promql-subquery-not-reserved TestPromQL_memory
 		return nil
 	})
 	return fault

@@ -47,11 +47,10 @@ func compileMatchers(ctx context.Context, matchers []Matcher) (all []*labels.Mat
 	steps, any := 0, false
 	for _, m := range matchers {
 		if m.Type < 0 || m.Type >= len(matcherTypes) {
-			return nil, &BadDataError{fmt.Errorf("got a matcher of the type %d, want 0 to %d", m.Type, len(matcherTypes)-1)}
+			return nil, &BadDataError{fmt.Errorf("got a matcher of the type %d, want 0 to 3", m.Type)}
 		}
 		if steps += stepsOfText(m.Value); m.Type > 1 && steps > maxSteps {
-			return nil, &BadDataError{fmt.Errorf("the regular expressions of the query take more than %d steps together",
-				maxSteps)}
+			return nil, tooManySteps()
 		}
 		if err := memory.Reserve(ctx, int64(steps)*stepBytes); err != nil {
 			return nil, err
