@@ -138,6 +138,9 @@ var targets = []target{
 			"-args", "-whole",
 		},
 		"integration/conformance/", "integration/replay/", "pushdown/store/storetest/"),
+	inProcess("promql",
+		[]string{"-run", "PromQL_law", "./gateway/extra", "-args", "-promql", "5000"},
+		"gateway/extra/prometheus/"),
 	inProcess("embedded",
 		[]string{
 			"-v", "-run", "Crash|Damage|Salvage|Check|Disk|Compression|Seal", "./pushdown/store/pebble",
