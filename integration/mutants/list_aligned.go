@@ -70,10 +70,6 @@ var ofAligned = []mutant{
 		old: "append(row.NoteSpan, int32(i))", new: "append(row.NoteSpan, int32(i*0))",
 		test: "gateway/query/engine/stage TestAligned_takes",
 	}, {
-		name: "aligned-with-per-series-parts", file: "gateway/query/dispatch/cut.go",
-		old: "	if choice.aligned && !wholeHours(plan, parts) {\n", new: "	if false {\n",
-		test: "TestCutPlan_aligned",
-	}, {
 		name: "aligned-drops-resets",
 		file: "pushdown/operator/aggregate/aligned.go",
 		old:  "		(p.Rate == nil || !p.Rate.Counter || !p.Rate.DropResets)\n",

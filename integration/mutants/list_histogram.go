@@ -58,10 +58,6 @@ var ofHistograms = []mutant{
 		old: "p.Plan.Histograms = &scanplan.Histograms{Codec: h.Codec}", new: "p.Plan.Histograms = nil",
 		test: "TestKey_histograms",
 	}, {
-		name: "histogram-appended-to-points", file: "gateway/write/cells.go",
-		old: "	c.addHistograms(r)\n", new: "",
-		test: "integration/story TestStories/histograms",
-	}, {
 		name: "histogram-negative-count-taken", file: "gateway/write/histogram.go",
 		old: "	case b.Count < 0:\n", new: "	case b.Count < -1<<62:\n",
 		test: "integration/story TestStories/histograms_refused",

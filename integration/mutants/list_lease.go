@@ -41,12 +41,6 @@ var ofLeases = []mutant{
 		old: "		r.dead = s.Expired\n", new: "		r.dead = false\n",
 		test: "TestWorker_killedOfMany",
 	}, {
-		name: "compaction-looks-at-what-others-have-done",
-		file: "pushdown/compaction/background/leases.go",
-		old:  "	if known := p; p.next(sealed) == nil {\n",
-		new:  "	if known := p; p.next(sealed) == nil && false {\n",
-		test: "TestWorker_calls",
-	}, {
 		name: "compaction-forgets-how-far-it-is", file: "pushdown/compaction/background/region.go",
 		old: "l.Save(ctx, state)", new: "l.Save(ctx, state[:0])",
 		test: "TestWorker_two",

@@ -3,14 +3,6 @@ package main
 // ofNames are faults of names that change, and of what is remembered of them.
 var ofNames = []mutant{
 	{
-		name: "names-that-others-tell-of-only-where-cached", file: "gateway/uid/watch.go",
-		old: "	if announced && w.d.evicted.Load() {\n", new: "	if announced && w.d.evicted.Load() && false {\n",
-		test: "TestWatch_announced",
-	}, {
-		name: "names-without-room-forgotten", file: "gateway/uid/dictionary.go",
-		old: "		if e.WasEvicted() {\n", new: "		if false {\n",
-		test: "TestWatch_notCached",
-	}, {
 		name: "name-renamed-to-itself-is-lost", file: "gateway/uid/rename.go",
 		old: "r.from == r.to || string(used) != string(r.uid)", new: "string(used) != string(r.uid)",
 		test: "TestRename",

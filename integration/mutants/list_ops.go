@@ -70,10 +70,6 @@ var ofOperations = []mutant{
 		old: "err != nil && (ctx.Err() != nil ||", new: "err != nil && (false && ctx.Err() != nil ||",
 		test: "TestTally",
 	}, {
-		name: "why-a-server-is-away-not-told", file: "gateway/query/dispatch/placestats.go",
-		old: "	if e.lastFail.After(p.LastFail) {\n", new: "	if false {\n",
-		test: "TestExecutor_Places",
-	}, {
 		name: "cost-counts-parts-twice", file: "gateway/query/limit/cost.go",
 		old: "	b.read.bytes.Add(-bytes)\n", new: "",
 		test: "TestEntry_Cost",

@@ -209,10 +209,6 @@ var ofResultCache = []mutant{
 		old: "				for _, end := range ends[i+1:] {\n", new: "				for _, end := range ends {\n",
 		test: "TestForEach_firstInOrder",
 	}, {
-		name: "clones-at-one-number", file: "pushdown/store/hbase/unchanged/opening.go",
-		old: "		b = binary.BigEndian.AppendUint64(b, uint64(c.Timestamp))\n", new: "",
-		test: "pushdown/resultcache TestLaw_hbase",
-	}, {
 		name: "region-being-opened", file: "pushdown/store/hbase/unchanged/opening.go",
 		old: "!ok || c.Timestamp != state.Timestamp {", new: "!ok && c.Timestamp != state.Timestamp {",
 		test: "TestEncodeOpening",
