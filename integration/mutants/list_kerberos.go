@@ -48,10 +48,6 @@ var ofKerberos = []mutant{
 		old: "chosen := (offer.Protections & want).Strongest()", new: "chosen := offer.Protections.Strongest()",
 		test: "pushdown/store/hbase TestSecured_errors",
 	}, {
-		name: "calls-mixed-up", file: "pushdown/store/hbase/calls/conn.go",
-		old: "if _, tcp := nc.(*net.TCPConn); !tcp {", new: "if false {",
-		test: "pushdown/store/hbase TestSecured_calls",
-	}, {
 		name: "token-out-of-order-opened", file: "pushdown/store/hbase/sasl/wrap.go",
 		old: "; !o.isNext(got) {", new: "; !o.isNext(got) && false {",
 		test: "TestWrap_refused",

@@ -191,6 +191,9 @@ func TestWire_badServer(t *testing.T) {
 				if again, err := p.Get(ctx, "127.0.0.1:2"); again != c || err != nil {
 					t.Errorf("got another connection, %v", err)
 				}
+				if c.writeLock == nil {
+					t.Error("nothing keeps the two parts of a call together where the connection does not")
+				}
 				call := p.newProbe()
 				c.Send(call)
 				err = c.Wait(ctx, call)
