@@ -214,7 +214,7 @@ func (x *exchange) call(
 	loc *regions.Location, method string, request, response proto.Message, out []byte,
 ) (*hbasecalls.Call, bool) {
 	call := hbasecalls.New(x.ctx, method, request, response)
-	call.Table, call.OutCells = x.to.table, out
+	call.OutCells = out
 	_, err := x.to.router.CallConn(x.ctx, loc, call)
 	if err != nil {
 		class, _, _ := strings.Cut(err.Error(), "\n")
