@@ -142,7 +142,7 @@ func TestProgress_fit(t *testing.T) {
 
 // A part of a region begins with the progress of the region, unless it has its own.
 func TestRegion_progressOf(t *testing.T) {
-	parent := progress{Stop: key("z"), Done: []span{{10 * hour, 20 * hour}}, Oldest: 7}
+	parent := progress{Stop: key("z"), Done: []span{{10 * hour, 20 * hour}}, Oldest: 7, Work: &work{At: key("y")}}
 	for state, want := range map[string]progress{
 		"": parent,
 		`{"stop":"6d","done":[],"oldest":5,"work":{"from":36000,"to":39600}}`:      {Oldest: 5},
@@ -151,7 +151,7 @@ func TestRegion_progressOf(t *testing.T) {
 		r := region{KeyRange: store.KeyRange{Stop: []byte("m")}, parent: &parent}
 		got, err := r.progressOf([]byte(state))
 		if err != nil || got.Oldest != want.Oldest || got.Again != want.Again || string(got.Stop) != "m" ||
-			r.parent != nil {
+			r.parent != nil || state == "" && got.Work != nil {
 			t.Errorf("state %s: got %+v, %v, want %+v", state, got, err, want)
 		}
 		for i := range got.Done {
