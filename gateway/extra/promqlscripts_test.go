@@ -39,7 +39,7 @@ func TestPromQL_scripts(t *testing.T) {
 		}
 		s.run(filepath.Base(file), strings.Split(string(text), "\n"))
 	}
-	t.Logf("%d expressions, of which %d have series, %d fail; of %d Prometheus has several answers; left out: %v",
+	t.Logf("%d expressions: %d have series, %d fail; for %d Prometheus has several answers; left out: %v",
 		s.asked, s.answered, s.failed, s.uncertain, s.left)
 	if s.answered < 1000 || s.uncertain > 20 {
 		t.Errorf("%d expressions have series, want 1,000 at least; %d have several answers, want 20 at most",

@@ -653,7 +653,7 @@ test('what changed in a stretch that is marked by the mouse, or by keys, is list
 
   await page.locator('#changes-with').fill('cpu');
   await page.keyboard.press('Tab');
-  await until('it asked again', () => asked.metric === 'cpu');
+  await until('a second request', () => asked.metric === 'cpu');
   await rows.first().locator('a').click();
   await untilAddress(/m=avg:auto:cpu.user\{\}\{host=web01,dc=eu\}$/);
   assert.equal(await rows.count(), 5, 'the list stays for the next one');

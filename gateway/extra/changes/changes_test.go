@@ -30,7 +30,7 @@ func points(values ...float64) *encoding.Points {
 
 func repeated(n int, v float64) []float64 { return slices.Repeat([]float64{v}, n) }
 
-// alternating are 12 values of which every second is the same.
+// alternating are 12 values, a and b by turns.
 func alternating(a, b float64) []float64 { return slices.Repeat([]float64{a, b}, 6) }
 
 // line are n values that begin with v and grow by step.
@@ -75,7 +75,7 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// What lies outside the stretches does not count, and the bucket at the turn belongs to the stretch after it.
+// What is outside of the stretches does not count, and the bucket at the turn belongs to the stretch after it.
 func TestCompare_bounds(t *testing.T) {
 	p := &encoding.Points{}
 	p.Append(two.From-1, encoding.IntValue(1000))
@@ -186,7 +186,7 @@ func TestRanking(t *testing.T) {
 	})
 }
 
-// Both stretches have the same width, of 12 to 35 buckets, and their bounds are nearly those that were asked for.
+// Both stretches have the same width, of 12 to 35 buckets, and their bounds are nearly those of the request.
 func TestBefore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		start := rapid.Int64Range(1e9, 4e12).Draw(t, "start")

@@ -73,8 +73,8 @@ func (w *Worker) work(ctx context.Context, l *lease.Lease, r *region) (wait time
 	return rest, nil
 }
 
-// progressOf reads the state of the region's lease. A region that has none begins with that of the region
-// of which it was a part.
+// progressOf reads the state of the region's lease. If there is none and the region was a part of another one, it
+// begins with the state of that one.
 func (r *region) progressOf(state []byte) (progress, error) {
 	p, err := parseProgress(state)
 	if err != nil {

@@ -12,7 +12,7 @@ export class Table {
   constructor(place, columns, none, key = (row, i) => i) {
     Object.assign(this, { place, columns, none, key });
     this.rows = new Map(); // key -> {tr, cells, row}
-    // On a phone rows are blocks, of which browsers do not know by themselves that they are a table's.
+    // On a phone rows are blocks, and browsers do not know by themselves that these are a table's.
     this.table = role(make('table'), 'table');
     this.body = role(make('tbody'), 'rowgroup');
     const head = role(make('tr'), 'row');
