@@ -60,7 +60,9 @@ test('stacked areas stand on each other, and a line without a value adds nothing
   const at = before.data[0].findIndex((t, k) => before.data[2][k] === null && numeric(before.data[4][k]));
   assert.ok(at > 0, 'web02 has a gap');
   summed(before);
-  const { alpha } = await colourAt('stacked', before.data[0][10], before.data[1][10] / 2, '--c0');
+  const inner = before.data[1].slice(5, -5); // the values depend on the time of day: a low one is at the axis
+  const high = 5 + inner.indexOf(Math.max(...inner.filter(numeric)));
+  const { alpha } = await colourAt('stacked', before.data[0][high], before.data[1][high] / 2, '--c0');
   assert.ok(alpha > 50 && alpha < 255, 'the ground shines through');
 
   await page.locator('[data-id=stacked] .legend button').first().click();
