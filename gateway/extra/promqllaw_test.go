@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	prom "github.com/prometheus/prometheus/promql"
 
@@ -85,7 +86,7 @@ func drawPromSeries(r *rand.Rand, peer *promPeer) {
 		seen := map[string]bool{}
 		for range 9 {
 			b := labels.NewBuilder(labels.EmptyLabels())
-			b.Set(labels.MetricName, metric)
+			b.Set(model.MetricNameLabel, metric)
 			b.Set("dc", pick(r, "ams", "fra", "ny c"))
 			if r.IntN(4) > 0 {
 				b.Set("host", pick(r, "web01", "web02", "db1", "a|b"))

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 	prom "github.com/prometheus/prometheus/promql"
@@ -315,12 +316,12 @@ func promPut(b *bench, series []promSeries) {
 	}
 	for _, s := range series {
 		tags := s.labels.Map()
-		delete(tags, labels.MetricName)
+		delete(tags, model.MetricNameLabel)
 		text, err := json.Marshal(tags)
 		if err != nil {
 			b.Fatal(err)
 		}
-		name, _ := json.Marshal(s.labels.Get(labels.MetricName))
+		name, _ := json.Marshal(s.labels.Get(model.MetricNameLabel))
 		for _, p := range s.points {
 			points = append(points, fmt.Sprintf(`{"metric":%s,"timestamp":%d,"value":%s,"tags":%s}`, name, p.T,
 				promValue(p.F), text))

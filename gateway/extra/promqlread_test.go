@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/klauspost/compress/s2"
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/prompb"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
@@ -78,8 +79,8 @@ func (p *promPeer) selected(t *testing.T, selector []*prompb.LabelMatcher, from,
 	t.Helper()
 	for _, s := range p.series {
 		l := s.labels
-		if l.Get(labels.MetricName) == "reqs.total" && selector[0].Value == "reqs_total" {
-			l = labels.NewBuilder(l).Set(labels.MetricName, "reqs_total").Labels()
+		if l.Get(model.MetricNameLabel) == "reqs.total" && selector[0].Value == "reqs_total" {
+			l = labels.NewBuilder(l).Set(model.MetricNameLabel, "reqs_total").Labels()
 		}
 		good := true
 		for _, m := range selector {

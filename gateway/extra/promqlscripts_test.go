@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	prom "github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
@@ -156,7 +157,7 @@ func (s *scripts) load(step int64, block []string) {
 
 // notStorable says why a series cannot be stored, "" if it can.
 func notStorable(l labels.Labels) (what string) {
-	if l.Get(labels.MetricName) == "" {
+	if l.Get(model.MetricNameLabel) == "" {
 		return "series without a name"
 	}
 	l.Range(func(l labels.Label) {

@@ -33,9 +33,6 @@ type proven struct {
 
 var proofs = []proven{{"exact", hbase.ProofExact}, {"timestamps", hbase.ProofTimestamps}}
 
-// patience is more than a proof takes, however busy the machine is.
-const patience = 5 * time.Minute
-
 func provenWorld(t *testing.T, p proven) (*world, *hbasefake.Cluster) {
 	t.Helper()
 	schema := encoding.DefaultSchema()

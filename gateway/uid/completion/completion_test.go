@@ -389,14 +389,14 @@ func TestFind_whileLoading(t *testing.T) {
 				leave()
 			}
 		}
-		got, total, err := x.Find(ctx, encoding.UIDTagV, "", 1000)
+		_, _, err := x.Find(ctx, encoding.UIDTagV, "", 1000)
 		leave()
 		if err != nil {
 			givenUp++
 			continue
 		}
 		st.before = func() {}
-		got, total, err = x.Find(t.Context(), encoding.UIDTagV, "", 1000)
+		got, total, err := x.Find(t.Context(), encoding.UIDTagV, "", 1000)
 		var want []string
 		for e := range other.Each(t.Context(), encoding.UIDTagV, "") {
 			want = append(want, e.Name)

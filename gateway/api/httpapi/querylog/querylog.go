@@ -74,7 +74,6 @@ type Entry struct {
 	start   time.Time
 
 	end      time.Time
-	status   int
 	failure  string // the error's text, shortened
 	executed int    // how often, with repetitions
 }

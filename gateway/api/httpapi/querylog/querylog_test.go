@@ -72,3 +72,19 @@ func TestSlow_took(t *testing.T) {
 		}
 	}
 }
+
+// A query that is repeated counts at the first one that ended with the same status, and at no other.
+func TestLog_repetitions(t *testing.T) {
+	var l Log
+	now := time.Unix(1356998400, 0)
+	q, err := (&query.Parser{Now: now}).JSON([]byte(`{"start":1,"queries":[{"aggregator":"sum","metric":"m"}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, status := range []int{200, 504, 200} {
+		l.Finish(l.Begin(httptest.NewRequest("GET", "/api/query", nil), q, nil, now), status, nil, now)
+	}
+	if n := len(l.completed); n != 2 || l.completed[0].executed != 2 || l.completed[1].executed != 1 {
+		t.Errorf("200, 504 and 200: %d entries, want the first twice and the second once", n)
+	}
+}

@@ -58,7 +58,7 @@ func (e *Engine) Metrics(ctx context.Context, src Source, selectors []string) (n
 		if err != nil {
 			return nil, false, err
 		}
-		if slices.ContainsFunc(matchers, func(m *labels.Matcher) bool { return m.Name != labels.MetricName }) {
+		if slices.ContainsFunc(matchers, func(m *labels.Matcher) bool { return m.Name != model.MetricNameLabel }) {
 			return nil, false, nil
 		}
 		found, err := chooseMetrics(ctx, src, matchers, maxListedMetrics)

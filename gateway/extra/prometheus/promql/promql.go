@@ -104,14 +104,6 @@ type Times struct {
 // instant reports whether the times are one.
 func (t Times) instant() bool { return t.Step == 0 }
 
-// steps returns how many times there are.
-func (t Times) steps() int64 {
-	if t.instant() {
-		return 1
-	}
-	return int64(t.End.Sub(t.Start)/t.Step) + 1
-}
-
 // Query evaluates an expression over a source. It reserves the memory of the evaluation on the account of ctx. Errors
 // are *BadDataError, *TimeoutError, *EvaluationError, and those of the memory and of the source. The result is closed
 // when it has been sent.

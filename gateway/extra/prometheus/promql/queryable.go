@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sort"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
@@ -145,9 +146,9 @@ func admitted(read []engine.Result, shown map[string]string, matchers []*labels.
 			return nil, err
 		}
 		b.Reset()
-		b.Add(labels.MetricName, shown[s.Metric])
+		b.Add(model.MetricNameLabel, shown[s.Metric])
 		for _, t := range s.Tags {
-			if t.K == labels.MetricName {
+			if t.K == model.MetricNameLabel {
 				return nil, fmt.Errorf("a series of %s has a tag %s, which PromQL has no place for", s.Metric, t.K)
 			}
 			b.Add(t.K, t.V)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 
 	"downpour/gateway/query"
@@ -43,7 +44,7 @@ func choose(ctx context.Context, src Source, matchers []*labels.Matcher) (s sele
 	var onName []*labels.Matcher
 	byKey := map[string][]*labels.Matcher{}
 	for _, m := range matchers {
-		if m.Name == labels.MetricName {
+		if m.Name == model.MetricNameLabel {
 			onName = append(onName, m)
 		} else {
 			byKey[m.Name] = append(byKey[m.Name], m)
