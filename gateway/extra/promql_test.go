@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"os"
+	"regexp"
 	"runtime"
 	"strings"
 	"testing"
@@ -248,5 +250,22 @@ func TestPromQL_explain(t *testing.T) {
 	}
 	if a := b.Get("api/stats/query"); !strings.Contains(a.Body, `disk_used{host=~`) {
 		t.Errorf("the log lacks the expression: %.1000s", a.Body)
+	}
+}
+
+// Clients see the release of the engine that go.mod names: v0.316.0 of the module is Prometheus 3.16.0.
+func TestPromQL_version(t *testing.T) {
+	t.Parallel()
+	module, err := os.ReadFile("../../go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`\sgithub.com/prometheus/prometheus v0\.(\d)(\d+)\.(\d+)\s`).FindSubmatch(module)
+	if found == nil {
+		t.Fatal("go.mod does not name Prometheus")
+	}
+	want := fmt.Sprintf(`"version":"%s.%s.%s"`, found[1], found[2], found[3])
+	if status, body := promAsk(open(t, nil), "status/buildinfo"); status != 200 || !strings.Contains(body, want) {
+		t.Errorf("got %d %s, want %s", status, body, want)
 	}
 }

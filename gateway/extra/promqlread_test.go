@@ -187,7 +187,7 @@ func TestPromQL_remoteReadRefused(t *testing.T) {
 		"nothing":              {nil, 400, "snappy"},
 		"no snappy":            {[]byte("hello"), 400, "snappy"},
 		"zeros":                {zeros, 413, ""},
-		"a length that lies":   {[]byte{0xff, 0xff, 0xff, 0xff, 0x0f, 1}, 400, ""},
+		"a length too large":   {[]byte{0xff, 0xff, 0xff, 0xff, 0x0f, 1}, 400, ""},
 		"cut off":              {s2.EncodeSnappy(nil, []byte{0x0a, 0x7f, 1}), 400, "cut off"},
 		"another type":         {s2.EncodeSnappy(nil, []byte{0x10, 7}), 400, "types of answers"},
 		"a matcher's type":     {query(&prompb.LabelMatcher{Type: 9, Name: "a"}), 400, "matcher of the type 9"},

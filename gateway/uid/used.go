@@ -65,7 +65,8 @@ func (d *Dictionary) Usage(ctx context.Context, since time.Time) ([]Usage, error
 	}
 	usage := make([]Usage, len(kinds))
 	for i, kind := range kinds {
-		u := Usage{Kind: kind, Used: c.Given[kind], Most: mostUIDs(d.cfg.Schema.UIDWidth(kind))}
+		u := Usage{Kind: kind, Most: mostUIDs(d.cfg.Schema.UIDWidth(kind))}
+		u.Used = min(c.Given[kind], u.Most) // the counter goes on where no UID is left
 		if u.New, err = d.givenSince(ctx, kind, u.Used, since); err != nil {
 			return nil, err
 		}
@@ -74,70 +75,86 @@ func (d *Dictionary) Usage(ctx context.Context, since time.Time) ([]Usage, error
 	return usage, nil
 }
 
-// neighbors is how many mappings decide together when a UID was given. Some numbers have no name, after a lost race
-// or a deletion, and a name that was changed has the time of that change.
-const neighbors = 16
+const (
+	// probes is at how many numbers one read looks: six reads find one of 16.7 million.
+	probes = 15
+	// neighbors is how many mappings decide together whether a UID is old. Some numbers have no name, after a lost
+	// race or a deletion, and a name that was changed has the time of that change.
+	neighbors = 16
+)
 
 // givenSince returns how many UIDs were given since a time, of those with the numbers 1 to last. Numbers rise, and
-// the time of a reverse mapping is that at which its UID was given. So it searches for the last older one: from
-// the end in steps that double, because few are new on most days, then by halves.
+// the time of a reverse mapping is that at which its UID was given. So it searches for the last number that is old.
 func (d *Dictionary) givenSince(ctx context.Context, kind encoding.UIDKind, last int64,
 	since time.Time) (int64, error) {
-	older, newer := last, last+1 // numbers up to older were given before, those from newer on since then
-	for step := int64(1); older > 0; step *= 2 {
-		before, err := d.givenBefore(ctx, kind, older, last, since)
-		if err != nil {
-			return 0, err
-		}
-		if before {
-			break
-		}
-		newer, older = older, max(0, older-step)
-	}
+	older, newer := int64(0), last+1 // all up to older are old, all from newer on are not
 	for newer-older > 1 {
-		middle := older + (newer-older)/2
-		before, err := d.givenBefore(ctx, kind, middle, last, since)
+		var first []int64
+		step := (newer - older + probes) / (probes + 1)
+		for n := older + step; n < newer; n += step {
+			first = append(first, n)
+		}
+		times, err := d.givenAt(ctx, kind, first, last)
 		if err != nil {
 			return 0, err
 		}
-		if before {
-			older = middle
-		} else {
-			newer = middle
+
+		for _, n := range slices.Backward(first) {
+			if old(times, n, last, since.UnixMilli()) {
+				older = n
+				break
+			}
+			newer = n
 		}
 	}
-	return last - older, nil
+	return max(0, last-older), nil
 }
 
-// givenBefore reports whether one of the UIDs from first on, neighbors of them, has a mapping of before a time.
-// If none has a mapping, they were deleted: then it reports true, except at the end, where the next ones decide.
-func (d *Dictionary) givenBefore(ctx context.Context, kind encoding.UIDKind, first, last int64,
-	since time.Time) (bool, error) {
+// givenAt returns the times, in ms, of the reverse mappings of some UIDs and of their neighbors up to last, by number.
+func (d *Dictionary) givenAt(ctx context.Context, kind encoding.UIDKind, first []int64,
+	last int64) (map[int64]int64, error) {
+	numbers := map[string]int64{}
 	var uids [][]byte
-	for n := first; n < first+neighbors && n <= last; n++ {
-		u, err := encoding.AppendUID(nil, uint64(n), d.cfg.Schema.UIDWidth(kind))
-		if err != nil {
-			return false, err
+	for _, f := range first {
+		for n := f; n < f+neighbors && n <= last; n++ {
+			u, err := encoding.AppendUID(nil, uint64(n), d.cfg.Schema.UIDWidth(kind))
+			if err != nil {
+				return nil, err
+			}
+			if _, ok := numbers[string(u)]; !ok {
+				numbers[string(u)] = n
+				uids = append(uids, u)
+			}
 		}
-		uids = append(uids, u)
 	}
+
 	rows, err := d.cfg.Store.Get(ctx, d.cfg.Table, encoding.FamilyName, uids)
 	if err != nil {
-		return false, fmt.Errorf("uid: cannot read when %d %s were given: %w", len(uids), kind, err)
+		return nil, fmt.Errorf("uid: cannot read when %d %s were given: %w", len(uids), kind, err)
 	}
-	found := false
+	times := map[int64]int64{}
 	for _, r := range rows {
 		for _, c := range r.Cells {
-			if string(c.Qualifier) != kind.String() {
-				continue
+			if string(c.Qualifier) == kind.String() {
+				times[numbers[string(r.Key)]] = c.Timestamp
 			}
-			if c.Timestamp < since.UnixMilli() {
-				return true, nil
-			}
-			found = true
 		}
 	}
-	return !found && len(uids) == neighbors, nil
+	return times, nil
+}
+
+// old reports whether one of a number and its neighbors has a mapping of before a time. Where none has one, all were
+// deleted: then they are old, except at the end, where too few are left to say so.
+func old(times map[int64]int64, first, last, since int64) bool {
+	found := false
+	for n := first; n < first+neighbors && n <= last; n++ {
+		at, ok := times[n]
+		if ok && at < since {
+			return true
+		}
+		found = found || ok
+	}
+	return !found && first+neighbors-1 <= last
 }
 
 // Numbered returns the names whose UIDs have these numbers, by number, as the table has them. A number is left out

@@ -18,13 +18,13 @@ type Manager struct {
 }
 
 // Ready says that the process serves.
-func (m Manager) Ready() { m.tell("READY=1") }
+func (m Manager) Ready() { m.send("READY=1") }
 
 // Stopping says that the process has begun to end.
-func (m Manager) Stopping() { m.tell("STOPPING=1") }
+func (m Manager) Stopping() { m.send("STOPPING=1") }
 
-// tell sends a state. One that cannot be sent is logged: the manager will end a process that it holds for not ready.
-func (m Manager) tell(state string) {
+// send sends a state. One that cannot be sent is logged: the manager will end a process that it holds for not ready.
+func (m Manager) send(state string) {
 	if m.Socket == "" {
 		return
 	}

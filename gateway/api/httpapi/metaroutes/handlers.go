@@ -78,10 +78,10 @@ func (h *Handlers) timeout(r *http.Request) (context.Context, context.CancelFunc
 	return httpio.WithQueryTime(r.Context(), h.Timeout)
 }
 
-// flushMeta writes the metadata that puts have still to record, so that a client finds what it has
+// AwaitRecorded writes the metadata that puts have still to record, so that a client finds what it has
 // put. Its only error is that this takes too long: later reads would be short. Others are not
 // reported here, because the later reads meet them too.
-func (h *Handlers) flushMeta(ctx context.Context) error {
+func (h *Handlers) AwaitRecorded(ctx context.Context) error {
 	if h.FlushMeta == nil {
 		return nil
 	}

@@ -49,7 +49,7 @@ func (h *Handlers) queryLast(w http.ResponseWriter, r *http.Request) error {
 	defer cancel()
 	if q.Back <= 0 {
 		// The counters in the metadata then determine the hours to read.
-		if err := h.flushMeta(ctx); err != nil {
+		if err := h.AwaitRecorded(ctx); err != nil {
 			return err
 		}
 	}

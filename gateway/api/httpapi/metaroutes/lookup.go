@@ -116,7 +116,7 @@ func (h *Handlers) lookup(w http.ResponseWriter, r *http.Request, body []byte) e
 	ctx, cancel := h.timeout(r)
 	defer cancel()
 	if q.Meta {
-		if err := h.flushMeta(ctx); err != nil {
+		if err := h.AwaitRecorded(ctx); err != nil {
 			return err
 		}
 	}

@@ -36,7 +36,7 @@ func (h *Handlers) tsMeta(w http.ResponseWriter, r *http.Request) error {
 	ctx, cancel := h.timeout(r)
 	defer cancel()
 	r = r.WithContext(ctx)
-	if err := h.flushMeta(ctx); err != nil { // a series that was just put has its TSMeta then
+	if err := h.AwaitRecorded(ctx); err != nil { // a series that was just put has its TSMeta then
 		return err
 	}
 	switch method {

@@ -32,7 +32,7 @@ func (h *Handlers) uidMeta(w http.ResponseWriter, r *http.Request) error {
 	ctx, cancel := h.timeout(r)
 	defer cancel()
 	r = r.WithContext(ctx)
-	if err := h.flushMeta(ctx); err != nil { // a name that was just put has its UIDMeta then
+	if err := h.AwaitRecorded(ctx); err != nil { // a name that was just put has its UIDMeta then
 		return err
 	}
 	switch method {

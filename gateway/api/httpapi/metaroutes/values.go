@@ -35,7 +35,7 @@ func (h *Handlers) values(w http.ResponseWriter, r *http.Request, body []byte) e
 
 	ctx, cancel := h.timeout(r)
 	defer cancel()
-	if err := h.flushMeta(ctx); err != nil {
+	if err := h.AwaitRecorded(ctx); err != nil {
 		return err
 	}
 	found, err := h.Lookup.Values(ctx, lookup.Query{Metric: in.Metric, Tags: in.Tags}, key, int(in.Limit))

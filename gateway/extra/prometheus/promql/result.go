@@ -95,24 +95,31 @@ func (w *jsonWriter) flush(from int) bool {
 }
 
 func (w *jsonWriter) matrix(m promql.Matrix) {
+	w.list(len(m), func(i int) {
+		w.labels(m[i].Metric)
+		w.text(`,"values":`)
+		w.list(len(m[i].Floats), func(k int) { w.point(m[i].Floats[k].T, m[i].Floats[k].F) })
+		w.text("}")
+	})
+}
+
+func (w *jsonWriter) vector(v promql.Vector) {
+	w.list(len(v), func(i int) {
+		w.labels(v[i].Metric)
+		w.text(`,"value":`)
+		w.point(v[i].T, v[i].F)
+		w.text("}")
+	})
+}
+
+// list writes a list of n elements, each by one.
+func (w *jsonWriter) list(n int, one func(i int)) {
 	w.text("[")
-	for i := range m {
+	for i := range n {
 		if i > 0 {
 			w.text(",")
 		}
-		w.text(`{"metric":`)
-		w.buf = appendLabels(w.buf, m[i].Metric)
-		w.text(`,"values":[`)
-		for k, p := range m[i].Floats {
-			if k > 0 {
-				w.text(",")
-			}
-			w.point(p.T, p.F)
-			if !w.flush(flushBytes) {
-				return
-			}
-		}
-		w.text("]}")
+		one(i)
 		if !w.flush(flushBytes) {
 			return
 		}
@@ -120,22 +127,9 @@ func (w *jsonWriter) matrix(m promql.Matrix) {
 	w.text("]")
 }
 
-func (w *jsonWriter) vector(v promql.Vector) {
-	w.text("[")
-	for i := range v {
-		if i > 0 {
-			w.text(",")
-		}
-		w.text(`{"metric":`)
-		w.buf = appendLabels(w.buf, v[i].Metric)
-		w.text(`,"value":`)
-		w.point(v[i].T, v[i].F)
-		w.text("}")
-		if !w.flush(flushBytes) {
-			return
-		}
-	}
-	w.text("]")
+// labels begins a series.
+func (w *jsonWriter) labels(l labels.Labels) {
+	w.buf = appendLabels(append(w.buf, `{"metric":`...), l)
 }
 
 func (w *jsonWriter) point(ms int64, v float64) {

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"downpour/encoding"
-	"downpour/gateway/api/httpapi/httpio"
 	"downpour/gateway/api/httpapi/queryroutes"
 	"downpour/gateway/extra/prometheus/promql"
 	"downpour/gateway/metadata/lookup"
@@ -140,20 +139,17 @@ func (h *handlers) labelValues(w http.ResponseWriter, r *request, name string) e
 	if limit == 0 {
 		limit = maxNames
 	}
-	if h.flushMeta != nil { // what puts have recorded lately
-		err := h.flushMeta(ctx)
-		if late := (*httpio.WriteTimeError)(nil); errors.As(err, &late) {
-			return err // the list would be short; other faults are met again below
-		}
+	if err := h.metadata.AwaitRecorded(ctx); err != nil {
+		return err
 	}
-	found, err := h.finder.Values(ctx, lookup.Query{}, name, limit)
+	found, err := h.metadata.Lookup.Values(ctx, lookup.Query{}, name, limit)
 	if nameless := (*uid.NoSuchNameError)(nil); errors.As(err, &nameless) {
 		return writeList(w, []string{}, 0)
 	}
 	if err != nil {
 		return err
 	}
-	if h.flushMeta == nil && len(found.Values) == 0 {
+	if h.metadata.FlushMeta == nil && len(found.Values) == 0 {
 		return writeData(w, []string{}, noMeta)
 	}
 	if found.More {
@@ -193,8 +189,8 @@ func (h *handlers) metrics(w http.ResponseWriter, r *request, l listed) error {
 	return writeList(w, names, l.limit)
 }
 
-// metadata handles metadata: nothing is known of the types and units of metrics.
-func (h *handlers) metadata(w http.ResponseWriter, _ *request) error {
+// noMetadata handles metadata: nothing is known of the types and units of metrics.
+func (h *handlers) noMetadata(w http.ResponseWriter, _ *request) error {
 	return writeData(w, struct{}{})
 }
 

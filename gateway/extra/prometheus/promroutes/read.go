@@ -105,8 +105,9 @@ type readAnswer struct {
 	whole  []byte // of samples
 }
 
-// sampleBytes is about the memory of a sample in an answer, packed and unpacked.
-const sampleBytes = 40
+// sampleBytes is the memory of a sample in an answer: 20 bytes in its series, in the result of its query, in the answer
+// and in the packed answer, each in an array that may have grown to twice that.
+const sampleBytes = 4 * 20 * 2
 
 // add adds the result of the next query.
 func (a *readAnswer) add(ctx context.Context, query int, found []promql.Found) error {

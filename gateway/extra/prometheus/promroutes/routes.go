@@ -14,9 +14,9 @@ import (
 
 	"downpour/gateway"
 	"downpour/gateway/api/httpapi/httpio"
+	"downpour/gateway/api/httpapi/metaroutes"
 	"downpour/gateway/api/httpapi/queryroutes"
 	"downpour/gateway/extra/prometheus/promql"
-	"downpour/gateway/metadata/lookup"
 	"downpour/gateway/uid"
 	"downpour/pushdown/process/memory"
 	"downpour/pushdown/rpc/auth"
@@ -33,10 +33,8 @@ func open(_ context.Context, c *gateway.Core) (gateway.Parts, error) {
 		Handlers: c.Queries,
 		engine:   promql.New(c.Queries.Timeout, maxPoints(c.Memory), c.Log),
 		names:    c.Names,
-		finder:   c.Metadata.Lookup,
+		metadata: c.Metadata,
 		log:      c.Log,
-
-		flushMeta: c.Metadata.FlushMeta,
 	}
 	routes := map[string]httpio.Endpoint{}
 	for path, serve := range map[string]func(http.ResponseWriter, *request) error{
@@ -44,7 +42,7 @@ func open(_ context.Context, c *gateway.Core) (gateway.Parts, error) {
 		"v1/query_range":      h.ranged,
 		"v1/series":           h.series,
 		"v1/labels":           h.labels,
-		"v1/metadata":         h.metadata,
+		"v1/metadata":         h.noMetadata,
 		"v1/format_query":     h.format,
 		"v1/status/buildinfo": h.buildInfo,
 		"":                    h.below,
@@ -85,12 +83,10 @@ func maxPoints(pool *memory.Pool) int {
 // handlers answer the routes, with what answers queries.
 type handlers struct {
 	*queryroutes.Handlers
-	engine *promql.Engine
-	names  *uid.Dictionary
-	finder *lookup.Finder
-	log    *slog.Logger
-	// flushMeta writes the metadata that puts have still to record; nil if puts record none.
-	flushMeta func(context.Context) error
+	engine   *promql.Engine
+	names    *uid.Dictionary
+	metadata metaroutes.Handlers
+	log      *slog.Logger
 }
 
 // request is a request with its parameters, of the URL and of the body.
