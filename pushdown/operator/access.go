@@ -85,6 +85,7 @@ func (b *accessBuilder) choose(prefixes *access.PrefixCache) Access {
 		return b.byTSUID()
 	}
 	if a, ok := b.byFirstTag(); ok {
+		a.Few = !prefixes.Lookup(access.CacheKey(b.part)).Many
 		return b.withOffHourKeys(a)
 	}
 

@@ -105,13 +105,17 @@ func RecordScan(cache *access.PrefixCache, part *scanplan.Part, s Stats) {
 
 func recordScan(cache *access.PrefixCache, part *scanplan.Part, s Stats) {
 	b := &accessBuilder{plan: &part.Plan, part: part, tags: part.Plan.Tags}
-	if len(access.Wanted(b.plan)) == 0 || s.Ranges == 0 || b.firstTagOnly() {
-		return // prefixes would not help: there was no skip scan, or none is needed
+	if len(access.Wanted(b.plan)) == 0 || s.Ranges == 0 {
+		return // there was no skip scan
 	}
 
+	wanted := s.Rows - s.Rejected
+	if b.firstTagOnly() {
+		wanted = s.RowsScanned // prefixes would not help: none need to be learned
+	}
 	from, to := b.hours()
 	cache.Record(access.CacheKey(b.part), access.ScanCost{
-		From: from, To: to, Ranges: s.Ranges, Scanned: s.RowsScanned, Wanted: s.Rows - s.Rejected, Took: s.ScanTime,
+		From: from, To: to, Ranges: s.Ranges, Scanned: s.RowsScanned, Wanted: wanted, Took: s.ScanTime,
 	})
 }
 

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"downpour/encoding"
 	"downpour/encoding/batch"
 	"downpour/encoding/scanplan"
 	"downpour/pushdown/operator"
@@ -240,7 +241,7 @@ func (e *Executor) Explain(ctx context.Context, plan *scanplan.Plan, how Aggrega
 		}
 
 		// Parts that a server executes are in the server's result cache, not in ours.
-		if order := e.servers.candidates(plan.Table, p.RegionServer, i); len(order) > 0 {
+		if order := e.servers.candidates(plan.Table, p.RegionServer, i); len(order) > 0 && !p.Here {
 			planned[i].Server = e.cfg.Servers[order[0]].Address()
 		} else if e.cfg.ResultCache.Holds(&scanplan.Part{Plan: *plan, Range: p.Range, Mode: p.Mode}) {
 			planned[i].ResultCache = "kept"
@@ -300,7 +301,20 @@ func (e *Executor) partition(ctx context.Context, plan *scanplan.Plan, how Aggre
 	goal := cutGoal{parts: partsPerSlot * slots, path: at.path, bytes: e.sizes.estimate(plan, at.path)}
 	p.choice, p.skipsRows = chooseAggregation(plan, how, at), skipsRows(at.path)
 	p.parts = cutPlan(plan, regions, goal, p.choice)
+	here := readsHere(plan, at.path)
+	for i := range p.parts {
+		p.parts[i].Here = here
+	}
 	return p, nil
+}
+
+// hoursReadHere is the number of hours of a plan that this process reads itself, if few rows are read in each.
+const hoursReadHere = 24
+
+// readsHere reports whether this process reads a plan's rows itself, whatever pushdown servers there are: of so few
+// rows a server would ship about as much as it reads, and the call to it takes longer than the reading.
+func readsHere(plan *scanplan.Plan, path operator.Access) bool {
+	return path.Few && plan.To-plan.From <= hoursReadHere*encoding.RowSeconds
 }
 
 // planRegions lists the regions that hold a plan's rows, or held them a moment ago. It retries

@@ -146,10 +146,13 @@ func (r *run) launch(ctx context.Context) {
 }
 
 // choosePlace chooses where a part is executed next: at the best server that has not
-// failed it, or in this process if none is left. free is false while that place is
-// full: waiting for the server next to the rows costs less than reading them over the
-// network.
+// failed it, or in this process if none is left, or if the part is to be read here. free
+// is false while that place is full: waiting for the server next to the rows costs less
+// than reading them over the network.
 func (r *run) choosePlace(p *pendingPart) (place int, free bool) {
+	if p.Here && !p.failedAt[local] {
+		return local, r.busy[local] < r.e.cfg.Local
+	}
 	for _, i := range r.e.servers.candidates(r.plan.Table, p.RegionServer, p.turn) {
 		if !p.failedAt[i] {
 			return i, r.busy[i] < r.e.cfg.PerServer
@@ -311,6 +314,12 @@ func (r *run) scheduleRetry(a *partAttempt) {
 	p.failedAt[a.place] = true
 	if a.place != local {
 		r.e.servers.markFailed(a.place)
+		return
+	}
+
+	// A server may reach the rows where this process does not.
+	if p.Here {
+		p.Here = false
 		return
 	}
 

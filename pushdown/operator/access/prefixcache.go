@@ -94,8 +94,8 @@ type Known struct {
 	// whose prefixes are unknown or too many. The slice is nil if nothing was
 	// learned.
 	Prefixes []*Prefixes
-	// Few is set if the last part read few rows.
-	Few bool
+	// Few is set if the last part read few rows, and Many if it read more.
+	Few, Many bool
 	// Clean is set if no row was between the known prefixes of all wanted tags, when they were
 	// learned and since: a filter for such rows is not needed.
 	Clean bool
@@ -142,6 +142,7 @@ func (c *PrefixCache) Record(key string, s ScanCost) {
 	defer c.mu.Unlock()
 	e := c.entry(key)
 	e.known.Few = s.Scanned <= fewRows*s.hours()
+	e.known.Many = !e.known.Few
 	if s.Scanned-s.Wanted > wastedRows*s.hours()+wastedRowsPerRange*s.Ranges {
 		e.wasted = s
 		e.scans++
