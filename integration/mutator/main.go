@@ -10,9 +10,11 @@
 // are. A line on which a fault does not compile gets none.
 //
 // Of the faults that a package's tests reach, -each are tried, drawn by TEST_SEED, or with -at
-// all that it matches as they are printed, "series.go:271: negated: n > 0". Some that
-// survive are no gap in the tests: they change only how fast something is, for instance.
-// explained.txt lists them with the reason. Any other one that survives fails the command.
+// all that it matches as they are printed, "series.go:271: negated: n > 0". One that survives
+// them must also survive the tests of the package above, if that imports this one: a package
+// that was split has its tests there. Some that survive both are no gap in the tests: they
+// change only how fast something is, for instance. explained.txt lists them with the reason.
+// Any other one that survives fails the command.
 package main
 
 import (
@@ -121,6 +123,10 @@ func try(ctx context.Context, out io.Writer, pkg string, only *regexp.Regexp, mo
 	if err != nil {
 		return 0, err
 	}
+	above, err := p.above(ctx)
+	if err != nil {
+		return 0, err
+	}
 	chosen := slices.DeleteFunc(slices.Clone(p.reached), func(f fault) bool { return !only.MatchString(f.String()) })
 	r.Shuffle(len(chosen), func(i, j int) { chosen[i], chosen[j] = chosen[j], chosen[i] })
 	if most > 0 && len(chosen) > most {
@@ -134,7 +140,7 @@ func try(ctx context.Context, out io.Writer, pkg string, only *regexp.Regexp, mo
 	for range jobs {
 		workers.Go(func() {
 			for f := range work {
-				if !p.survives(ctx, f) {
+				if !p.survives(ctx, f) || above != nil && !above.survives(ctx, f) {
 					continue
 				}
 				mu.Lock()

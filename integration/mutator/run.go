@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -24,6 +26,8 @@ type program struct {
 	dir     string // where the package is, in which tests run
 	tmp     string // for files of the tests, which faults may leave behind
 	args    []string
+	pkg     string // that the faults are in
+	overlay string // of its files
 	faults  []fault
 	reached []fault       // by the tests
 	takes   time.Duration // with all faults off
@@ -33,6 +37,17 @@ type program struct {
 type listed struct {
 	Dir, ImportPath                    string
 	GoFiles, TestGoFiles, XTestGoFiles []string
+	Imports                            []string
+}
+
+// list asks the go command about a package.
+func list(ctx context.Context, pkg string) (l listed, err error) {
+	out, err := exec.CommandContext(ctx, "go", "list",
+		"-json=Dir,ImportPath,GoFiles,TestGoFiles,XTestGoFiles,Imports", pkg).Output()
+	if err != nil {
+		return l, fmt.Errorf("go list %s: %w", pkg, err)
+	}
+	return l, json.Unmarshal(out, &l)
 }
 
 // errNoTests is returned of a package that has none.
@@ -40,13 +55,8 @@ var errNoTests = errors.New("no tests")
 
 // prepare compiles a package's tests into tmp, and runs them with all faults off, which must pass.
 func prepare(ctx context.Context, pkg, tmp string) (*program, error) {
-	out, err := exec.CommandContext(ctx, "go", "list", "-json=Dir,ImportPath,GoFiles,TestGoFiles,XTestGoFiles", pkg).
-		Output()
+	l, err := list(ctx, pkg)
 	if err != nil {
-		return nil, fmt.Errorf("go list %s: %w", pkg, err)
-	}
-	var l listed
-	if err := json.Unmarshal(out, &l); err != nil {
 		return nil, err
 	}
 	if len(l.TestGoFiles)+len(l.XTestGoFiles) == 0 {
@@ -55,6 +65,7 @@ func prepare(ctx context.Context, pkg, tmp string) (*program, error) {
 	p := &program{
 		path: filepath.Join(tmp, "tests"),
 		dir:  l.Dir,
+		pkg:  l.ImportPath,
 		tmp:  tmp,
 		args: append([]string{"-test.failfast"}, rapidflags.Of(l.Dir)...),
 	}
@@ -64,6 +75,38 @@ func prepare(ctx context.Context, pkg, tmp string) (*program, error) {
 	return p, p.baseline(ctx, filepath.Join(tmp, "reached"))
 }
 
+// above is the test program of the package above with the same faults, nil if that has no tests or does not import
+// the package.
+func (p *program) above(ctx context.Context) (*program, error) {
+	dir := filepath.Dir(p.dir)
+	if files, err := filepath.Glob(filepath.Join(dir, "*.go")); err != nil || len(files) == 0 {
+		return nil, err
+	}
+	l, err := list(ctx, path.Dir(p.pkg))
+	if err != nil || len(l.TestGoFiles)+len(l.XTestGoFiles) == 0 || !slices.Contains(l.Imports, p.pkg) {
+		return nil, err
+	}
+	a := &program{
+		path:    filepath.Join(p.tmp, "above"),
+		dir:     l.Dir,
+		pkg:     p.pkg,
+		overlay: p.overlay,
+		tmp:     p.tmp,
+		args:    append([]string{"-test.failfast"}, rapidflags.Of(l.Dir)...),
+		faults:  p.faults,
+	}
+	if out, err := a.compile(ctx, l.ImportPath); err != nil {
+		return nil, fmt.Errorf("%s with the faults of %s: %w\n%s", l.ImportPath, p.pkg, err, out)
+	}
+	return a, a.baseline(ctx, filepath.Join(p.tmp, "reached-above"))
+}
+
+// compile compiles the tests of a package with the faults.
+func (p *program) compile(ctx context.Context, tests string) ([]byte, error) {
+	return exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-ldflags=-w",
+		"-gcflags="+p.pkg+"=-e", "-overlay="+p.overlay, "-o", p.path, tests).CombinedOutput()
+}
+
 // build compiles the tests with faults in all files. Lines that do not compile with theirs lose them.
 func (p *program) build(ctx context.Context, l listed, tmp string) error {
 	except := map[string]map[int]bool{} // lines by file
@@ -71,13 +114,11 @@ func (p *program) build(ctx context.Context, l listed, tmp string) error {
 		except[name] = map[int]bool{}
 	}
 	for {
-		overlay, err := p.write(l, tmp, except)
-		if err != nil {
+		var err error
+		if p.overlay, err = p.write(l, tmp, except); err != nil {
 			return err
 		}
-		cmd := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-ldflags=-w",
-			"-gcflags="+l.ImportPath+"=-e", "-overlay="+overlay, "-o", p.path, l.ImportPath)
-		out, err := cmd.CombinedOutput()
+		out, err := p.compile(ctx, l.ImportPath)
 		if err == nil {
 			return nil
 		}

@@ -201,6 +201,10 @@ func TestRestore_space(t *testing.T) {
 		if !errors.Is(err, want) {
 			t.Errorf("%d bytes are free of %d: got %v, want %v", free, need, err, want)
 		}
+		text := fmt.Sprintf("%d KiB are free, the restore needs %d KiB", free>>10, need>>10)
+		if want != nil && !strings.Contains(fmt.Sprint(err), text) {
+			t.Errorf("got %v, want %s", err, text)
+		}
 	}
 }
 
