@@ -381,8 +381,12 @@ func TestTake_ended(t *testing.T) {
 		k.Store = cutting{k.Store}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
+		began := time.Now()
 		if _, err := k.Take(ctx, "x"); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v, want the end of its context", err)
+		}
+		if took := time.Since(began); took != time.Second { // of simulated time
+			t.Errorf("it took %v, want 1s and no wait behind it", took)
 		}
 		r, err := parseRecord(o.cell.get())
 		if err != nil || !r.free() {
