@@ -171,10 +171,10 @@ func (p *Part) validateMode() error {
 // validateAligned checks what aligned aggregation demands: that each time has the rows of all
 // series in one part.
 func (p *Part) validateAligned() error {
-	if p.Plan.Histograms != nil || p.Plan.Downsample != nil || p.Plan.Rollup != nil || p.Plan.Fix != 0 ||
-		len(p.Plan.Ranges) != 1 {
+	if p.Plan.Histograms != nil || p.Plan.Downsample != nil || p.Plan.Window != nil || p.Plan.Rollup != nil ||
+		p.Plan.Fix != 0 || len(p.Plan.Ranges) != 1 {
 		return fmt.Errorf(
-			"scanplan: mode aligned of histograms, or with a downsample, a rollup, corrections, or %d ranges",
+			"scanplan: mode aligned of histograms, or with a downsample, a window, a rollup, corrections, or %d ranges",
 			len(p.Plan.Ranges))
 	}
 	if _, ok := p.Plan.WholeHours(p.Range); !ok {

@@ -35,7 +35,7 @@ func (b identity) plan(p *Plan) identity {
 	}
 	b = b.flag(p.Exact).uids(p.TSUIDs)
 
-	b = b.histograms(p.Histograms).downsample(p.Downsample).rollup(p.Rollup).rate(p.Rate)
+	b = b.histograms(p.Histograms).downsample(p.Downsample).rollup(p.Rollup).rate(p.Rate).window(p.Window)
 	b = b.text(string(p.Aggregator)).uids(p.GroupBy)
 	return b.flag(p.FixDuplicates).number(int64(p.Fix)).flag(p.SplitOffHour).number(p.MaxBytes)
 }
@@ -88,6 +88,13 @@ func (b identity) rate(r *Rate) identity {
 		return b.flag(false)
 	}
 	return b.flag(true).flag(r.Counter).number(r.CounterMax).number(r.ResetValue).flag(r.DropResets)
+}
+
+func (b identity) window(w *Window) identity {
+	if w == nil {
+		return b.flag(false)
+	}
+	return b.flag(true).text(w.Function).number(w.Range).number(w.First).number(w.Last).number(w.Step)
 }
 
 func (b identity) keyRange(r KeyRange) identity { return b.bytes(r.Start).bytes(r.Stop) }

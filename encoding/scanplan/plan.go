@@ -50,8 +50,10 @@ type Plan struct {
 
 	Downsample *Downsample `json:",omitempty"`
 	// Rollup is set for a plan that reads a rollup table.
-	Rollup     *Rollup `json:",omitempty"`
-	Rate       *Rate   `json:",omitempty"`
+	Rollup *Rollup `json:",omitempty"`
+	Rate   *Rate   `json:",omitempty"`
+	// Window is set for a plan of windows of points, which computes nothing else.
+	Window     *Window `json:",omitempty"`
 	Aggregator Aggregator
 	// GroupBy are the tag keys, ascending, whose values separate groups.
 	GroupBy []encoding.UID
@@ -226,6 +228,9 @@ func (p *Plan) Validate() error {
 	}
 
 	if err := p.Downsample.validate(); err != nil {
+		return err
+	}
+	if err := p.Window.validate(p); err != nil {
 		return err
 	}
 	if p.Rollup != nil {

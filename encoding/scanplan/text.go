@@ -43,6 +43,9 @@ func (p *Plan) writeRest(b *strings.Builder) {
 	if r := p.Rate; r != nil {
 		fmt.Fprintf(b, "rate counter=%t max=%d reset=%d drop=%t\n", r.Counter, r.CounterMax, r.ResetValue, r.DropResets)
 	}
+	if p.Window != nil {
+		fmt.Fprintf(b, "window %s\n", p.Window)
+	}
 	if h := p.Histograms; h != nil {
 		fmt.Fprintf(b, "histograms codec=%d percentiles=%v buckets=%t\n", h.Codec, h.Percentiles, h.Buckets)
 	}

@@ -100,8 +100,10 @@ type SubQuery struct {
 	Downsample     *scanplan.Downsample
 	Rate           bool
 	RateOptions    *scanplan.Rate // nil if not given
-	Filters        []Filter
-	ExplicitTags   bool
+	// Window has the query answer with values of windows of points. No parser sets it: PromQL asks for them.
+	Window       *scanplan.Window
+	Filters      []Filter
+	ExplicitTags bool
 
 	Percentiles          []float32
 	ShowHistogramBuckets bool

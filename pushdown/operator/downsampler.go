@@ -22,7 +22,7 @@ import (
 //	                  unless the part starts or ends its salt bucket
 //	wholeDownsampler  the part is all of its salt bucket: every bucket is whole
 //
-// Rows of rollup tables have rollupRows, which decodes them, too.
+// Windows of points have windowDownsampler. Rows of rollup tables have rollupRows, which decodes them, too.
 type downsampler interface {
 	// finish is called once for each span, after its last row.
 	finish(a *arena, sp *series)
@@ -43,6 +43,9 @@ type pointDownsampler interface {
 func newDownsampler(part *scanplan.Part) (downsampler, error) {
 	if part.Plan.Rollup != nil {
 		return newRollupRows(part)
+	}
+	if part.Plan.Window != nil {
+		return newWindowDownsampler(part)
 	}
 	d := part.Plan.Downsample
 	if d == nil {

@@ -24,7 +24,7 @@ type seriesTable struct {
 }
 
 // spanOverhead is about the bytes of a span without its id and its points.
-const spanOverhead = 272
+const spanOverhead = 280
 
 // series is the state of one series under one salt.
 type series struct {
@@ -50,6 +50,7 @@ type series struct {
 	firstDone bool
 	bucketer  *downsample.Bucketer
 	counts    *downsample.Bucketer // of an average over rollups; bucketer then has the sums
+	windows   *seriesWindows
 }
 
 // find returns the span of a row key. A new one must pass admit; else it returns nil.

@@ -18,6 +18,7 @@ type columns struct {
 	rate     *scanplan.Rate
 	fix      scanplan.Fixes
 	bucketer *downsample.Bucketer // nil without downsampling
+	windows  *windows             // nil without windows
 	maxBytes int64                // of the plan
 	merger   *Merger              // whose bounds the columns keep
 
@@ -34,6 +35,10 @@ type columns struct {
 // single filled series exceed the plan's MaxBytes.
 func (c *columns) init(p *scanplan.Plan, merger *Merger) (err error) {
 	c.rate, c.fix, c.maxBytes, c.merger = p.Rate, p.Fix, p.MaxBytes, merger
+	if p.Window != nil {
+		c.windows, err = newWindows(merger)
+		return err
+	}
 	if p.Downsample == nil {
 		return nil
 	}
@@ -54,6 +59,8 @@ func (c *columns) init(p *scanplan.Plan, merger *Merger) (err error) {
 // is counted before they are made.
 func (c *columns) bytesNeeded(segments []*segment) int64 {
 	switch {
+	case c.windows != nil:
+		return c.windows.bytesNeeded(segments)
 	case c.bucketer == nil && c.rate == nil:
 		return 0 // reserve has counted them
 	case c.bucketer != nil && c.bucketer.Fills():
@@ -89,7 +96,7 @@ func (c *columns) reset() {
 // reserve makes room for the stored points of a group, and counts it.
 func (c *columns) reserve(points int) error {
 	// What buckets and rates take is counted series by series, see bytesNeeded.
-	if c.bucketer != nil || c.rate != nil || points <= len(c.times.chunk) {
+	if c.bucketer != nil || c.windows != nil || c.rate != nil || points <= len(c.times.chunk) {
 		return nil
 	}
 	if err := c.merger.account(int64(points) * pointBytes); err != nil {
@@ -102,7 +109,10 @@ func (c *columns) reserve(points int) error {
 }
 
 // ofSeries returns the columns of a span, given its segments in time order.
-func (c *columns) ofSeries(segments []*segment) (s aggregate.Series, err error) {
+func (c *columns) ofSeries(span []byte, segments []*segment) (s aggregate.Series, err error) {
+	if c.windows != nil {
+		return c.windows.ofSeries(span, segments)
+	}
 	if err := checkOrder(segments); err != nil {
 		return s, err
 	}

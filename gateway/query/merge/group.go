@@ -248,7 +248,7 @@ func (a *aggregation) addMembers(g *Group, members groupMembers) error {
 		if err := a.m.account(a.columns.bytesNeeded(a.segments)); err != nil {
 			return err
 		}
-		s, err := a.columns.ofSeries(a.segments)
+		s, err := a.columns.ofSeries(sp.id, a.segments)
 		if err != nil {
 			return fmt.Errorf("merge: series %s: %w", encoding.UID(a.m.plan.Schema.SpanTSUID(sp.id)), err)
 		}
@@ -268,6 +268,9 @@ func (a *aggregation) aggregateSeries(members groupMembers, out *encoding.Points
 	if continues {
 		query.Start = max(query.Start, final.cut)
 		out.AppendPoints(final.points)
+	}
+	if a.m.plan.Window != nil {
+		return addWindowValues(a.series, out)
 	}
 	return a.aggregator.Aggregate(a.fn, query, a.series, out)
 }

@@ -55,6 +55,9 @@ type Merger struct {
 	// rounded or not.
 	needsSpanOrder bool
 
+	// parts are the ends of the parts that have segments, by their starts, of a plan of windows.
+	parts map[string]scanplan.KeyRange
+
 	histograms histogramSums // of a plan of histograms
 	older      *OlderHours   // that is continued; nil if there is none
 
@@ -124,7 +127,8 @@ const (
 // each span.
 func New(plan *scanplan.Plan, passesName func(span []byte) (bool, error)) *Merger {
 	fn, _ := aggregate.Lookup(plan.Aggregator)
-	return &Merger{plan: plan, fn: fn, passesName: passesName, spans: map[string]*seriesData{}}
+	return &Merger{plan: plan, fn: fn, passesName: passesName, spans: map[string]*seriesData{},
+		parts: map[string]scanplan.KeyRange{}}
 }
 
 // SetBounds sets the bounds that the merger works in from now on. The first call comes
@@ -172,6 +176,9 @@ func (m *Merger) addBetween(part scanplan.KeyRange, rec batch.Record, from, to i
 		return fmt.Errorf("merge: %w", err)
 	}
 	partStart := string(part.Start)
+	if m.plan.Window != nil {
+		m.parts[partStart] = part
+	}
 	var s batch.Series
 	for i := range r.Len() {
 		if err := r.At(i, &s); err != nil {

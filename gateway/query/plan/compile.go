@@ -135,7 +135,8 @@ func Compile(q *query.Query, i int, names Names, opt Options) (*Compiled, error)
 func newPlan(q *query.Query, sub *query.SubQuery, opt Options) *scanplan.Plan {
 	return &scanplan.Plan{
 		Version: scanplan.Version, Schema: opt.Schema,
-		Start: q.Start, End: q.End, Rate: sub.PlanRate(), Aggregator: scanplan.Aggregator(sub.Aggregator),
+		Start: q.Start, End: q.End, Rate: sub.PlanRate(), Window: sub.Window,
+		Aggregator:    scanplan.Aggregator(sub.Aggregator),
 		FixDuplicates: opt.FixDuplicates, Fix: q.Fix.Plan(), MaxBytes: opt.MaxBytes,
 	}
 }

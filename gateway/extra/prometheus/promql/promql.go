@@ -4,6 +4,7 @@
 //
 //	bounds.go     what a text may cost before it is parsed, and its subqueries before they run
 //	selection.go  matchers of labels as metrics and filters of tags
+//	windows.go    functions of range vectors that are computed where the points are
 //	queryable.go  a storage.Queryable over a Source
 //	result.go     an answer as JSON
 //
@@ -59,7 +60,7 @@ func New(timeout time.Duration, maxPoints int, log *slog.Logger) *Engine {
 			NoStepSubqueryIntervalFn: func(int64) int64 { return subqueryStep.Milliseconds() },
 			EnableAtModifier:         true,
 			EnableNegativeOffset:     true,
-			Parser:                   p,
+			Parser:                   windowParser{p},
 		}),
 	}
 }
@@ -134,7 +135,7 @@ const maxNotes = 10
 // prepare returns the query of an expression.
 func (e *Engine) prepare(ctx context.Context, src Source, text string, t Times) (promql.Query, error) {
 	opts := promql.NewPrometheusQueryOpts(false, t.Lookback, nil)
-	data := queryable{src: src}
+	data := queryable{src: src, times: t}
 	if t.instant() {
 		return e.engine.NewInstantQuery(ctx, data, opts, text, t.Start)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 
 	"downpour/encoding"
+	"downpour/encoding/scanplan"
 	"downpour/gateway/query"
 	"downpour/gateway/query/engine"
 	"downpour/pushdown/process/memory"
@@ -41,6 +42,8 @@ type Read struct {
 	Start, End int64 // ms since 1970, both inclusive
 	Metrics    []string
 	Filters    []query.Filter
+	// Window asks for the values of windows in place of points; nil for points. Series without a value may be left out.
+	Window *scanplan.Window
 	// NoPoints asks for the series that have rows in these times, and not for their points.
 	NoPoints bool
 }
@@ -49,15 +52,19 @@ type Read struct {
 const maxTime = 9999999999999
 
 // queryable is a source as the engine sees it.
-type queryable struct{ src Source }
+type queryable struct {
+	src   Source
+	times Times
+}
 
 // Querier returns what reads points from mint to maxt.
 func (q queryable) Querier(mint, maxt int64) (storage.Querier, error) {
-	return &querier{src: q.src, mint: mint, maxt: maxt}, nil
+	return &querier{src: q.src, times: q.times, mint: mint, maxt: maxt}, nil
 }
 
 type querier struct {
 	src        Source
+	times      Times
 	mint, maxt int64
 }
 
@@ -71,14 +78,22 @@ func (q *querier) Select(ctx context.Context, _ bool, hints *storage.SelectHints
 			steps += (hints.End - hints.Start - hints.Range) / hints.Step
 		}
 	}
-	return &seriesSet{read: func() ([]series, error) {
-		found, err := selectSeries(ctx, q.src, matchers, Read{Start: start, End: end})
+	return &seriesSet{read: func() (found []series, notes annotations.Annotations, err error) {
+		matchers, pushed, err := cutWindow(matchers)
+		switch {
+		case err != nil:
+			return nil, nil, err
+		case pushed != nil:
+			found, notes, err = selectWindows(ctx, q.src, matchers, pushed, q.times)
+		default:
+			found, err = selectSeries(ctx, q.src, matchers, Read{Start: start, End: end})
+		}
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		// The engine makes a point of each series and step, twice: as an operand and as a result.
 		each := int64(2 * pointBytes * len(found))
-		return found, memory.Reserve(ctx, each*max(steps, 1)) //fault:promql-steps-not-reserved TestPromQL_memory
+		return found, notes, memory.Reserve(ctx, each*max(steps, 1)) //fault:promql-steps-not-reserved TestPromQL_memory
 	}}
 }
 
@@ -101,6 +116,7 @@ func (q *querier) Close() error { return nil }
 type series struct {
 	labels labels.Labels
 	points encoding.Points
+	step   int64 // of values of windows, in ms; 0 for points
 }
 
 // seriesBytes is about the memory of a series without its points.
@@ -138,7 +154,10 @@ func admitted(read []engine.Result, shown map[string]string, matchers []*labels.
 	var b labels.ScratchBuilder
 	for i := range read {
 		s := &read[i]
-		points := within(s.Points, r.Start, r.End)
+		points := s.Points
+		if r.Window == nil {
+			points = within(points, r.Start, r.End)
+		}
 		if points.Len() == 0 && !r.NoPoints {
 			continue
 		}
@@ -156,7 +175,7 @@ func admitted(read []engine.Result, shown map[string]string, matchers []*labels.
 		b.Sort()
 		l := b.Labels()
 		if matches(matchers, l) {
-			found = append(found, series{l, points})
+			found = append(found, series{labels: l, points: points})
 		}
 	}
 	slices.SortFunc(found, func(a, b series) int { return labels.Compare(a.labels, b.labels) })
@@ -199,20 +218,21 @@ func checkTimes(s *engine.Result, times []int64) error {
 
 // seriesSet is a set of series that is read once the first is wanted.
 type seriesSet struct {
-	read func() ([]series, error)
-	all  []series
-	at   int
-	err  error
+	read  func() ([]series, annotations.Annotations, error)
+	all   []series
+	at    int
+	notes annotations.Annotations
+	err   error
 }
 
 // Next goes to the next series.
 func (s *seriesSet) Next() bool {
 	if s.read != nil {
-		all, err := s.read()
+		all, notes, err := s.read()
 		if err != nil {
 			s.err = sourceError{err}
 		}
-		s.all, s.read, s.at = all, nil, -1
+		s.all, s.notes, s.read, s.at = all, notes, nil, -1
 	}
 	if s.err != nil {
 		return false
@@ -227,14 +247,22 @@ func (s *seriesSet) At() storage.Series { return &s.all[s.at] }
 // Err returns why the set could not be read.
 func (s *seriesSet) Err() error { return s.err }
 
-// Warnings returns none.
-func (s *seriesSet) Warnings() annotations.Annotations { return nil }
+// Warnings returns what functions of windows say of the series.
+func (s *seriesSet) Warnings() annotations.Annotations { return s.notes }
 
 // Labels returns the labels.
 func (s *series) Labels() labels.Labels { return s.labels }
 
 // Iterator returns the points. It uses one that the engine has no more use for.
 func (s *series) Iterator(again chunkenc.Iterator) chunkenc.Iterator {
+	if s.step > 0 {
+		it, ok := again.(*windowIterator)
+		if !ok {
+			it = new(windowIterator)
+		}
+		*it = windowIterator{iterator: iterator{points: s.points, at: -1}, step: s.step}
+		return it
+	}
 	it, ok := again.(*iterator)
 	if !ok {
 		it = new(iterator)

@@ -72,6 +72,7 @@ func (s *source) queryOf(r promql.Read) *query.Query {
 	for i, metric := range r.Metrics {
 		q.Queries = append(q.Queries, query.SubQuery{
 			Index: i, Aggregator: "none", Metric: metric, Filters: r.Filters, RollupUsage: query.RollupRaw,
+			Window: r.Window,
 		})
 	}
 	return q

@@ -1,0 +1,119 @@
+package scanplan
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"downpour/encoding"
+)
+
+// Window computes, for each series and each of its times, one value of the points of the window before:
+// those after t-Range, up to and with t. The windows of neighbouring times may overlap, and a time whose
+// window has no value has none in the answer.
+type Window struct {
+	// Function is what is computed, see pushdown/operator/window.
+	Function string
+	Range    int64 // ms
+	// The times are First and every Step after it up to Last, in ms. First may be before 1970.
+	First, Last, Step int64
+}
+
+// Bounds of a window: how many times it may have, and of its times and lengths in ms.
+const (
+	maxWindowTimes = 1 << 20
+	maxWindowMS    = 1 << 52
+)
+
+// validate checks what a window must have, in a plan without other computations; nil, no window, is valid.
+func (w *Window) validate(p *Plan) error {
+	switch {
+	case w == nil:
+		return nil
+	case w.Range <= 0, w.Range > maxWindowMS, w.Step <= 0, w.Step > maxWindowMS, w.First < -maxWindowMS,
+		w.Last > maxWindowMS, w.First > w.Last, (w.Last-w.First)/w.Step >= maxWindowTimes:
+		return fmt.Errorf("scanplan: window of %d ms from %d to %d ms by %d ms, want up to %d times", w.Range, w.First,
+			w.Last, w.Step, maxWindowTimes)
+	case p.Downsample != nil || p.Rollup != nil || p.Histograms != nil || p.Rate != nil || p.Aggregator != None:
+		return fmt.Errorf(
+			"scanplan: a window with a downsample, a rollup, histograms, a rate or the aggregator %s, want none",
+			p.Aggregator)
+	}
+	return nil
+}
+
+// Len returns how many times there are.
+func (w *Window) Len() int { return int((w.Last-w.First)/w.Step) + 1 }
+
+// At returns time i.
+func (w *Window) At(i int) int64 { return w.First + int64(i)*w.Step }
+
+// From returns the index of the first time at ms or later; it is Len if all are before.
+func (w *Window) From(ms int64) int {
+	switch {
+	case ms <= w.First:
+		return 0
+	case ms > w.Last:
+		return w.Len()
+	}
+	return int(min((ms-w.First+w.Step-1)/w.Step, int64(w.Len())))
+}
+
+// Inside returns the indexes [i, j) of the times whose windows are inside [from, to), in ms: rows of that
+// stretch have all of their points. j is that of the first time at to or later.
+func (w *Window) Inside(from, to int64) (i, j int) {
+	j = w.Len()
+	if to < math.MaxInt64 {
+		j = w.From(to)
+	}
+	if from > math.MinInt64 {
+		i = w.From(from - 1 + w.Range)
+	}
+	return min(i, j), j
+}
+
+// String is the window as explain shows it.
+func (w *Window) String() string {
+	return fmt.Sprintf("%s of %d ms at [%d ms, %d ms] every %d ms", w.Function, w.Range, w.First, w.Last, w.Step)
+}
+
+// SeriesTimes returns the times [from, to), in ms, of the rows that a part with a range of keys has of a
+// series, given by its span. A part that has the first or the last of the plan's rows of the series has no
+// beginning or no end: from is the least, or to the greatest integer.
+func (p *Plan) SeriesTimes(r KeyRange, span []byte) (from, to int64) {
+	from, to = math.MinInt64, math.MaxInt64
+	if base := p.firstRow(r.Start, span); base > p.From {
+		from = base * 1000
+	}
+	if len(r.Stop) > 0 {
+		if base := p.firstRow(r.Stop, span); base < p.To {
+			to = base * 1000
+		}
+	}
+	return from, to
+}
+
+// firstRow returns the least base time of a full hour, in s, at which the row of a series is not before a key.
+func (p *Plan) firstRow(key, span []byte) int64 {
+	at := p.Schema.BaseTimeAt()
+	head := key[:min(at, len(key))]
+	switch c := bytes.Compare(head, span[:at]); {
+	case c < 0:
+		return p.From
+	case c > 0:
+		return p.To
+	}
+	// What is missing of a key counts as zero.
+	var base [encoding.BaseTimeWidth]byte
+	tags := key[at:]
+	tags = tags[copy(base[:], tags):]
+	hour := int64(binary.BigEndian.Uint32(base[:]))
+	if rest := hour % encoding.RowSeconds; rest != 0 {
+		return hour - rest + encoding.RowSeconds
+	}
+	if bytes.Compare(p.Schema.SpanTags(span), tags) < 0 { //fault:window-hour-of-a-cut TestSeriesTimes
+		return hour + encoding.RowSeconds
+	}
+	return hour
+}
