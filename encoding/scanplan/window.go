@@ -73,6 +73,18 @@ func (w *Window) Inside(from, to int64) (i, j int) {
 	return min(i, j), j
 }
 
+// Around returns the window with those of its times whose windows have points in [from, to), in ms; ok is false if
+// there are none.
+func (w *Window) Around(from, to int64) (around Window, ok bool) {
+	i, j := w.From(from), w.From(to-1+w.Range)
+	if i >= j {
+		return *w, false
+	}
+	around = *w
+	around.First, around.Last = w.At(i), w.At(j-1)
+	return around, true
+}
+
 // String is the window as explain shows it.
 func (w *Window) String() string {
 	return fmt.Sprintf("%s of %d ms at [%d ms, %d ms] every %d ms", w.Function, w.Range, w.First, w.Last, w.Step)

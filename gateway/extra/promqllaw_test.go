@@ -1,12 +1,14 @@
 package extra_test
 
 import (
+	"encoding/binary"
 	"flag"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
@@ -15,6 +17,8 @@ import (
 	"downpour/encoding/seedtest"
 	"downpour/gateway"
 	"downpour/gateway/gatewaytest"
+	"downpour/pushdown/store"
+	"downpour/pushdown/store/hbase/hbasefake"
 )
 
 // promQueries is how many queries the law of PromQL draws.
@@ -23,8 +27,10 @@ var promQueries = flag.Int("promql", 200, "how many PromQL queries to draw")
 const promStart = 1356998400_000
 
 // Drawn queries of drawn points have the bits that Prometheus' engine has over a list of the same points: in process
-// and by a pushdown server, on the embedded store and on a simulated HBase.
+// and by a pushdown server, on the embedded store, whose older hours are sealed and have later points behind them, and
+// on a simulated HBase, whose regions begin inside hours.
 //
+//fault:window-closed-on-the-left <= t-c.of.Range => < t-c.of.Range
 //fault:promql-end-excluded > end => >= end
 //fault:promql-absent-tag-demanded matchAll(matchers, "") => len(matchers) == 0
 //fault:promql-labels-not-checked-again !m.Matches => m.Name == "" && m.Matches
@@ -35,10 +41,25 @@ func TestPromQL_law(t *testing.T) {
 	drawPromSeries(r, peer)
 
 	embedded := config(0)
-	all := promFronts(t, embedded, memoryStore(t, embedded), peer)
-	hbase, st := gatewaytest.FakeHBase(t)
+	memory := memoryStore(t, embedded)
+	all := promFronts(t, embedded, memory, peer)
+	sealed, err := memory.Features().Seal(t.Context(), "tsdb", time.Time{}, time.Now(),
+		func(store.SealReport) error { return nil })
+	if err != nil || sealed.Sealed == 0 {
+		t.Fatalf("%+v rows were sealed, %v", sealed, err)
+	}
+	promPut(all[0], drawAgain(r, peer))
+
+	cluster := hbasefake.For(t, hbasefake.Options{})
+	gatewaytest.CreateTables(cluster)
+	hbase, st := gatewaytest.HBase(t, cluster.Address())
 	hbase.AutoMetrics = "true"
 	all = append(all, promFronts(t, hbase, st, peer)...)
+	promPut(all[2], drawAgain(r, peer))
+	for metric := range byte(4) {
+		hour := binary.BigEndian.AppendUint32([]byte{0, 0, metric + 1}, promStart/1000+3600*uint32(r.IntN(3)))
+		cluster.SplitRegion("tsdb", append(hour, 0, 0, 1, 0, 0, byte(1+r.IntN(3))))
+	}
 
 	failed, empty, uncertain := 0, 0, 0
 	for i := range *promQueries {
@@ -65,6 +86,16 @@ func TestPromQL_law(t *testing.T) {
 		t.Errorf("%d of %d queries have series, want a third at least; %d have several answers, want 2 in 100 at most",
 			good, *promQueries, uncertain)
 	}
+}
+
+// drawAgain draws series whose points are put a second time.
+func drawAgain(r *rand.Rand, peer *promPeer) (again []promSeries) {
+	for _, s := range peer.series {
+		if from := r.IntN(len(s.points)); r.IntN(3) == 0 {
+			again = append(again, promSeries{s.labels, s.points[from:min(len(s.points), from+100)]})
+		}
+	}
+	return again
 }
 
 // promFronts puts the peer's series into a store, and returns a gateway on it in process, and one with a pushdown
@@ -135,13 +166,18 @@ func pick[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
 
 func drawPromQuestion(r *rand.Rand) promQuestion {
 	q := promQuestion{text: drawPromVector(r, 3), start: promStart + r.Int64N(3_000_000)}
-	if r.IntN(3) == 0 {
+	switch r.IntN(6) {
+	case 0, 1:
 		q.start -= q.start % 60_000 // where points are
+	case 2:
+		q.start = promStart + r.Int64N(4*3600_000)
+	case 3:
+		q.lookback = pick(r, int64(1), 20_000, 1800_000)
 	}
 	q.end = q.start
 	if r.IntN(2) == 0 {
-		q.step = pick(r, int64(1_000), 15_000, 60_000, 61_003)
-		q.end = q.start + q.step*int64(r.IntN(60))
+		q.step = pick(r, int64(1_000), 15_000, 60_000, 61_003, 420_000)
+		q.end = q.start + q.step*int64(r.IntN(60)) + pick(r, int64(0), 0, 999)
 	}
 	return q
 }
@@ -160,7 +196,7 @@ func drawPromSelector(r *rand.Rand) string {
 }
 
 func drawPromRange(r *rand.Rand) string {
-	window := pick(r, "[1m]", "[5m]", "[90s]", "[1ms]", "[20m:1m]", "[10m:]", "[5m:7s]")
+	window := pick(r, "[1m]", "[5m]", "[90s]", "[1ms]", "[1h]", "[150m]", "[61003ms]", "[20m:1m]", "[10m:]", "[5m:7s]")
 	end := pick(r, "", "", "", " offset 5m", " offset -3m", " @ 1356999000", " @ end()", " @ start() offset 1m")
 	if strings.Contains(window, ":") && r.IntN(2) == 0 {
 		return "(" + drawPromVector(r, 1) + ")" + window + end

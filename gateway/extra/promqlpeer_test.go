@@ -109,16 +109,20 @@ func (p peerPoint) Copy() chunks.Sample           { return p }
 type promQuestion struct {
 	text             string
 	start, end, step int64
+	lookback         int64 // 0 is the default
 }
 
 func (q promQuestion) String() string {
-	return fmt.Sprintf("%s from %d to %d step %d", q.text, q.start, q.end, q.step)
+	return fmt.Sprintf("%s from %d to %d step %d lookback %d", q.text, q.start, q.end, q.step, q.lookback)
 }
 
 // path is the question to a gateway.
 func (q promQuestion) path() string {
 	seconds := func(ms int64) string { return strconv.FormatFloat(float64(ms)/1000, 'f', 3, 64) }
 	v := url.Values{"query": {q.text}}
+	if q.lookback > 0 {
+		v.Set("lookback_delta", seconds(q.lookback))
+	}
 	if q.step == 0 {
 		v.Set("time", seconds(q.start))
 		return "prometheus/api/v1/query?" + v.Encode()
@@ -143,10 +147,11 @@ type promAnswer struct {
 func (p *promPeer) ask(ctx context.Context, q promQuestion) promAnswer {
 	var query prom.Query
 	var err error
+	opts := prom.NewPrometheusQueryOpts(false, time.Duration(q.lookback)*time.Millisecond, nil)
 	if q.step == 0 {
-		query, err = p.engine.NewInstantQuery(ctx, p, nil, q.text, time.UnixMilli(q.start))
+		query, err = p.engine.NewInstantQuery(ctx, p, opts, q.text, time.UnixMilli(q.start))
 	} else {
-		query, err = p.engine.NewRangeQuery(ctx, p, nil, q.text, time.UnixMilli(q.start), time.UnixMilli(q.end),
+		query, err = p.engine.NewRangeQuery(ctx, p, opts, q.text, time.UnixMilli(q.start), time.UnixMilli(q.end),
 			time.Duration(q.step)*time.Millisecond)
 	}
 	if err != nil {

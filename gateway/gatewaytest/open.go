@@ -167,15 +167,20 @@ func Serve(t *testing.T, cfg *gateway.Config, st gateway.Store) *Bench {
 // FakeHBase returns a store with all tables on a simulated HBase.
 func FakeHBase(t *testing.T) (*gateway.Config, gateway.Store) {
 	cluster := hbasefake.For(t, hbasefake.Options{})
+	CreateTables(cluster)
+	cfg, st := HBase(t, cluster.Address())
+	cfg.AllowDelete, cfg.KnownWithin = true, time.Millisecond
+	return cfg, st
+}
+
+// CreateTables creates all tables on a simulated HBase.
+func CreateTables(cluster *hbasefake.Cluster) {
 	for name, families := range map[string][]string{
 		"tsdb": {"t"}, "tsdb-uid": {"id", "name"}, "tsdb-meta": {"name"}, "tsdb-tree": {"t"},
 		"downpour-state": {"s"},
 	} {
 		cluster.CreateTable(name, families)
 	}
-	cfg, st := HBase(t, cluster.Address())
-	cfg.AllowDelete, cfg.KnownWithin = true, time.Millisecond
-	return cfg, st
 }
 
 // TwoGateways starts two gateways on the same tables of a simulated HBase.

@@ -56,16 +56,25 @@ func dropUnread(p *scanplan.Part) {
 	// other hours. No row outside of the plan's hours is admitted. Rows of rollups are
 	// not hours.
 	hours, whole := p.Plan.WholeHours(p.Range)
-	if !whole || p.Plan.Rollup != nil || !p.Plan.Downsample.DividesHour() || hours.From < p.Plan.From ||
-		hours.To > p.Plan.To {
+	if !whole || p.Plan.Rollup != nil || hours.From < p.Plan.From || hours.To > p.Plan.To {
+		return
+	}
+	// Of windows only those count that have points in the hours.
+	if w := p.Plan.Window; w != nil {
+		around, ok := w.Around(hours.From*1000, hours.To*1000)
+		if !ok {
+			return
+		}
+		p.Plan.Window = &around
+	} else if !p.Plan.Downsample.DividesHour() {
 		return
 	}
 
 	from, to := hours.From, hours.To
 
-	// A partial aggregate also has the points at those ends of the part where the plan continues:
+	// A partial aggregate, and windows, also have the points at those ends of the part where the plan continues:
 	// leave an hour of the plan there.
-	if p.Mode == scanplan.PartialAggregation {
+	if p.Mode == scanplan.PartialAggregation || p.Plan.Window != nil {
 		if p.Plan.From != hours.From {
 			from -= encoding.RowSeconds
 		}

@@ -151,7 +151,14 @@ func (w *world) part() *scanplan.Part {
 	inner := operatortest.Plan(w.schema, wide.Metric, from, to)
 	p := &scanplan.Part{Plan: wide, Range: inner.Ranges[w.rng.IntN(len(inner.Ranges))]}
 	minutes := []int64{0, 5, 60, 7}[w.rng.IntN(4)]
-	if minutes > 0 {
+	switch {
+	case minutes == 7:
+		p.Plan.Aggregator, p.Plan.Window = scanplan.None, &scanplan.Window{
+			Function: "count_over_time", Range: []int64{60_000, 3_000_000, 7_200_000}[w.rng.IntN(3)], Step: 600_000,
+			First: (base-3600)*1000 + 600_000*w.rng.Int64N(12), Last: (base+hours*3600)*1000 - w.rng.Int64N(9_000_000),
+		}
+		return p
+	case minutes > 0:
 		p.Plan.Downsample = &scanplan.Downsample{Interval: minutes * 60_000, Function: "avg", Fill: scanplan.FillNone}
 	}
 	if p.Plan.Downsample.DividesHour() && w.rng.IntN(2) == 0 {
@@ -182,7 +189,7 @@ func (w *world) answer(mode scanplan.Mode, op operator.Operator,
 		return nil, operator.Stats{}, opened
 	}
 	if mode == scanplan.PerSeries {
-		op = operatortest.Checked(op, w.Errorf)
+		op = operatortest.CheckedWindows(op, w.Errorf)
 	}
 	err = operatortest.Drain(context.Background(), op, func(r batch.Record) error {
 		b, err := batch.Encode(r)

@@ -168,6 +168,9 @@ func (e *Engine) answerSubQuery(ctx context.Context, r *stage.Request) ([]Result
 		return nil, dispatch.Stats{}, nil
 	}
 	a, err := e.groups(ctx, r)
+	if r.Plan.Window != nil && mayBeSliced(r) && needsSlices(err) {
+		return e.windowsInSlices(ctx, r, err)
+	}
 	if err != nil {
 		return nil, a.Stats, err
 	}

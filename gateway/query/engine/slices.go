@@ -83,6 +83,37 @@ func tooLargeAtOnce(err error) bool {
 	return errors.As(err, &merged) || errors.As(err, &held) && held.What == operator.Memory
 }
 
+// needsSlices reports whether an answer of few values was refused for the memory of the points that they are computed
+// of: a request may have too little, too.
+func needsSlices(err error) bool {
+	var large *memory.LimitError
+	return tooLargeAtOnce(err) || errors.As(err, &large)
+}
+
+// windowsInSlices answers a sub-query of windows slice by slice. Windows that are longer than parts need all points
+// here, but not those of all series at once.
+//
+// refused is why they were not read at once. It stands where not even the values fit.
+func (e *Engine) windowsInSlices(ctx context.Context, r *stage.Request,
+	refused error) ([]Result, dispatch.Stats, error) {
+	o, ok, err := e.openSliced(ctx, r)
+	if err != nil || !ok {
+		return nil, o.stats, errors.Join(err, refused)
+	}
+	defer o.source.free()
+	values := int64(len(o.results)) * int64(r.Plan.Window.Len()) * merge.PointBytes
+	if memory.Reserve(ctx, values) != nil { //fault:values-beyond-memory-computed TestPromQL_memory
+		return nil, o.stats, refused
+	}
+	memory.Release(ctx, values)
+	for i := range o.results {
+		if o.results[i].Points, err = o.source.points(ctx, i, &o.stats); err != nil {
+			return nil, o.stats, err
+		}
+	}
+	return o.results, o.stats, nil
+}
+
 // openSliced lists the groups of a sub-query that may be read in slices. ok is false if it must be read at once.
 func (e *Engine) openSliced(ctx context.Context, r *stage.Request) (o openSubQuery, ok bool, err error) {
 	list, ok, err := e.listSeries(ctx, r)

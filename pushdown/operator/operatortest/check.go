@@ -16,14 +16,20 @@ func Checked(op operator.Operator, report func(format string, args ...any)) oper
 	return &checked{op: op, report: report, last: map[string]int64{}}
 }
 
+// CheckedWindows is Checked for an operator of a plan of windows, whose values and points may be at the same times.
+func CheckedWindows(op operator.Operator, report func(format string, args ...any)) operator.Operator {
+	return &checked{op: op, report: report, last: map[string]int64{}, windows: true}
+}
+
 // checked is what Checked returns.
 type checked struct {
-	op     operator.Operator
-	report func(format string, args ...any)
-	busy   atomic.Bool
-	closed bool
-	err    error
-	last   map[string]int64 // newest time of each span
+	op      operator.Operator
+	report  func(format string, args ...any)
+	busy    atomic.Bool
+	closed  bool
+	windows bool
+	err     error
+	last    map[string]int64 // newest time of each span
 }
 
 // enter reports a call during another one. The caller defers what it returns.
@@ -98,18 +104,24 @@ func (c *checked) times(s *batch.Series) {
 	for buckets > 0 && before < s.Raw.Len() && s.Raw.Time[before] < s.Time[0] {
 		before++
 	}
-	c.ascend(s.Span, s.Raw.Time[:before])
-	c.ascend(s.Span, s.Time)
-	c.ascend(s.Span, s.Raw.Time[before:])
+	if c.windows {
+		c.ascend("values of ", s.Span, s.Time)
+		c.ascend("", s.Span, s.Raw.Time)
+		return
+	}
+	c.ascend("", s.Span, s.Raw.Time[:before])
+	c.ascend("", s.Span, s.Time)
+	c.ascend("", s.Span, s.Raw.Time[before:])
 }
 
-// ascend checks that times continue those of the span before.
-func (c *checked) ascend(span []byte, times []int64) {
+// ascend checks that times continue those of the span before, of what there is of it.
+func (c *checked) ascend(what string, span []byte, times []int64) {
+	key := what + string(span)
 	for _, t := range times {
-		if last, ok := c.last[string(span)]; ok && t <= last {
-			c.report("span %X has time %d after %d", span, t, last)
+		if last, ok := c.last[key]; ok && t <= last {
+			c.report("%sspan %X has time %d after %d", what, span, t, last)
 		}
-		c.last[string(span)] = t
+		c.last[key] = t
 	}
 }
 

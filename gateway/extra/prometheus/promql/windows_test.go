@@ -1,0 +1,205 @@
+package promql
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/prometheus/prometheus/model/histogram"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
+	"github.com/prometheus/prometheus/tsdb/chunks"
+	"github.com/prometheus/prometheus/util/annotations"
+
+	"downpour/encoding/scanplan"
+	"downpour/encoding/seedtest"
+	"downpour/pushdown/operator/window"
+)
+
+// windowFunctions are those of package window, by their names in PromQL.
+var windowFunctions = []string{
+	window.Last, "rate", "increase", "delta", "irate", "idelta", "sum_over_time", "avg_over_time", "min_over_time",
+	"max_over_time", "count_over_time", "last_over_time", "first_over_time", "present_over_time", "stdvar_over_time",
+	"stddev_over_time", "changes", "resets",
+}
+
+// Windows have the bits of Prometheus' engine over the same points, also of infinities, NaN, sums that overflow, and
+// marks of series that have ended.
+func TestWindows_law(t *testing.T) {
+	r := seedtest.Rand(t)
+	engine := promql.NewEngine(promql.EngineOpts{MaxSamples: 1e7, Timeout: time.Minute,
+		Parser: parser.NewParser(ParserOptions)})
+	for i := range 3000 {
+		w := &scanplan.Window{
+			Function: windowFunctions[i%len(windowFunctions)], Range: []int64{1, 50, 1000, 61_003, 300_000}[r.IntN(5)],
+			First: 1e12 + r.Int64N(100_000), Step: []int64{1, 100, 5000, 60_000, 400_000}[r.IntN(5)],
+		}
+		w.Last = w.First + w.Step*r.Int64N(50)
+		points := drawHardPoints(r)
+		text := fmt.Sprintf("%s(x[%dms])", w.Function, w.Range)
+		if w.Function == window.Last {
+			text = "x"
+		}
+		q, err := engine.NewRangeQuery(t.Context(), hardPoints(points),
+			promql.NewPrometheusQueryOpts(false, time.Duration(w.Range)*time.Millisecond, nil), text,
+			time.UnixMilli(w.First), time.UnixMilli(w.Last), time.Duration(w.Step)*time.Millisecond)
+		if err != nil {
+			t.Fatal(err)
+		}
+		result := q.Exec(t.Context())
+		matrix, err := result.Matrix()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var want []string
+		for _, s := range matrix {
+			for _, p := range s.Floats {
+				want = append(want, bitsAt(p.T, p.F))
+			}
+		}
+		q.Close()
+
+		c, err := window.New(w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range points {
+			c.Add([]int64{p.T}, []float64{p.F})
+		}
+		times, values := c.Append(nil, nil, 0, w.Len())
+		var got []string
+		for i := range times {
+			got = append(got, bitsAt(times[i], values[i]))
+		}
+		if !slices.Equal(got, want) {
+			t.Fatalf("%s of %v:\ngot  %v\nwant %v", w, points, got, want)
+		}
+	}
+}
+
+func bitsAt(ms int64, v float64) string {
+	if math.IsNaN(v) {
+		return fmt.Sprint(ms, " NaN")
+	}
+	return fmt.Sprintf("%d %x %v", ms, math.Float64bits(v), v)
+}
+
+func drawHardPoints(r *rand.Rand) (points []promql.FPoint) {
+	hard := []float64{0, math.Copysign(0, -1), 1, -1, math.MaxFloat64, -math.MaxFloat64, math.SmallestNonzeroFloat64,
+		math.Inf(1), math.Inf(-1), math.NaN(), math.Float64frombits(window.StaleNaN), 1e300, 0.1}
+	at, odd := int64(1e12)-r.Int64N(100_000), r.IntN(3)
+	for range r.IntN(80) {
+		v := r.NormFloat64()
+		switch {
+		case odd == 1 && r.IntN(3) == 0:
+			v = hard[r.IntN(len(hard))]
+		case odd == 2:
+			v = math.MaxFloat64 / 4 * r.Float64()
+		case r.IntN(4) == 0:
+			v = 0
+		}
+		points = append(points, promql.FPoint{T: at, F: v})
+		at += 1 + r.Int64N([]int64{2, 50, 1000, 20_000}[r.IntN(4)])
+	}
+	return points
+}
+
+// hardPoints are one series.
+type hardPoints []promql.FPoint
+
+func (p hardPoints) Querier(int64, int64) (storage.Querier, error) {
+	return hardQuerier{storage.NoopQuerier(), p}, nil
+}
+
+type hardQuerier struct {
+	storage.Querier
+	points hardPoints
+}
+
+func (q hardQuerier) Select(context.Context, bool, *storage.SelectHints, ...*labels.Matcher) storage.SeriesSet {
+	var all []chunks.Sample
+	for _, p := range q.points {
+		all = append(all, hardPoint{p})
+	}
+	return &oneSeries{series: storage.NewListSeries(labels.FromStrings("__name__", "x"), all)}
+}
+
+// oneSeries is a set of one series.
+type oneSeries struct {
+	series storage.Series
+	given  bool
+}
+
+func (s *oneSeries) Next() bool {
+	given := s.given
+	s.given = true
+	return !given
+}
+
+func (s *oneSeries) At() storage.Series                { return s.series }
+func (s *oneSeries) Err() error                        { return nil }
+func (s *oneSeries) Warnings() annotations.Annotations { return nil }
+
+type hardPoint struct{ promql.FPoint }
+
+func (p hardPoint) T() int64                      { return p.FPoint.T }
+func (p hardPoint) ST() int64                     { return 0 }
+func (p hardPoint) F() float64                    { return p.FPoint.F }
+func (p hardPoint) H() *histogram.Histogram       { return nil }
+func (p hardPoint) FH() *histogram.FloatHistogram { return nil }
+func (p hardPoint) Type() chunkenc.ValueType      { return chunkenc.ValFloat }
+func (p hardPoint) Copy() chunks.Sample           { return p }
+
+// What is in the place of a function or a selector, and what stays as the text has it.
+func TestWindows_found(t *testing.T) {
+	p := windowParser{parser.NewParser(ParserOptions)}
+	for text, want := range map[string][]string{
+		`x`: {"last 0 0 0 0"},
+		`sum by (a) (rate(x{b="c"}[5m] offset 1m))`: {"rate 300000 60000 17 39"},
+		`x / on (a) max_over_time(y[1s])`:           {"last 0 0 0 0", "max_over_time 1000 0 25 30"},
+		`topk(scalar(x), -y)`:                       {"last 0 0 0 0", "last 0 0 0 0"},
+		`absent(sum(x))`:                            {"last 0 0 0 0"},
+
+		`absent(x)`: nil, `absent((x))`: nil, `absent(rate(x[5m]))`: nil, `timestamp(x)`: nil, `timestamp(((x)))`: nil,
+		`x @ 5`: nil, `rate(x[5m] @ end())`: nil, `rate(x[5m:1m])`: nil, `sum_over_time((x)[5m:])`: nil,
+		`deriv(x[5m])`: nil, `quantile_over_time(0.5, x[5m])`: nil, `absent_over_time(x[5m])`: nil, `1`: nil,
+		`rate(x[5m*2])`: nil, `x offset (5*1m)`: nil, `rate(x[5m] anchored)`: nil,
+	} {
+		expr, err := parser.NewParser(ParserOptions).ParseExpr(text)
+		if err != nil {
+			t.Logf("%s: %v", text, err) // a feature that is off
+			continue
+		}
+		position := expr.PositionRange()
+		expr, err = p.ParseExpr(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		parser.Inspect(expr, func(node parser.Node, _ []parser.Node) error {
+			if s, ok := node.(*parser.VectorSelector); ok {
+				_, w, err := cutWindow(s.LabelMatchers)
+				if err != nil {
+					t.Error(err)
+				}
+				if w != nil {
+					got = append(got, w.matcher().Value)
+				}
+			}
+			return nil
+		})
+		if !slices.Equal(got, want) || expr.PositionRange() != position {
+			t.Errorf("%s: got %q, want %q", text, got, want)
+		}
+	}
+	if _, err := p.ParseExpr(`{"\xff window"="rate 1 0 0 0", a="b"}`); err == nil {
+		t.Error("a text with the label of windows is parsed, want an error")
+	}
+}

@@ -1,0 +1,153 @@
+package merge
+
+import (
+	"context"
+	"io"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"downpour/encoding"
+	"downpour/encoding/scanplan"
+	"downpour/encoding/seedtest"
+	"downpour/pushdown/operator"
+	"downpour/pushdown/operator/operatortest"
+	"downpour/pushdown/operator/window"
+)
+
+// Parts that are cut anywhere give each series the values that its points have in one piece: windows inside a part
+// are computed there, and others here. Parts ship fewer points than they read where windows are shorter than they.
+//
+//fault:window-edge-not-shipped > s.tail => > s.tail+1000
+func TestWindows_cut(t *testing.T) {
+	r := seedtest.Rand(t)
+	const hours = 5
+	var read, shipped int64
+	for range 300 {
+		s := encoding.DefaultSchema()
+		if r.IntN(3) == 0 {
+			s.SaltWidth, s.SaltBuckets = 1, 2
+		}
+		metric := operatortest.UID(1)
+		p := operatortest.Plan(s, metric, base, base+hours*3600)
+		p.Aggregator = scanplan.None
+		p.Window = &scanplan.Window{
+			Function: []string{"rate", "sum_over_time", "count_over_time", "first_over_time", window.Last}[r.IntN(5)],
+			Range:    []int64{1, 1000, 61_003, 300_000, 3600_000, 2 * 3600_000}[r.IntN(6)],
+			First:    base*1000 + r.Int64N(3*3600_000) - 600_000, Step: []int64{500, 10_000, 300_000, 3700_000}[r.IntN(4)],
+		}
+		p.Window.Last = p.Window.First + p.Window.Step*r.Int64N(1000)
+
+		var st operatortest.Store
+		st.BlockRows = r.IntN(4)
+		var all []series
+		for tag := 1; tag < 5; tag++ {
+			one := series{metric: metric, points: drawWindowPoints(r, hours)}
+			one.tags = s.AppendTags(nil, []encoding.TagPair{operatortest.Tag(1, tag)})
+			all = append(all, one)
+			st.Load(s, metric, operatortest.Series{Tags: []encoding.TagPair{operatortest.Tag(1, tag)}, Points: one.points})
+		}
+
+		m := New(&p, nil)
+		parts := cut(&p, all, r.IntN)
+		r.Shuffle(len(parts), func(i, j int) { parts[i], parts[j] = parts[j], parts[i] })
+		for _, part := range parts {
+			stats := addWindowPart(t, m, &st, &p, part)
+			read, shipped = read+stats.Points*17, shipped+stats.ShippedBytes
+		}
+		groups, err := m.Finish()
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Free()
+		if d := cmp.Diff(wantWindows(t, &p, all), windowValues(groups)); d != "" {
+			t.Fatalf("%s of %d parts: want -, got +: %s", &p, len(parts), d)
+		}
+	}
+	if shipped > read/2 {
+		t.Errorf("parts shipped %d bytes of %d that they read, want half of it at most", shipped, read)
+	}
+}
+
+// addWindowPart executes a part, and adds its batches.
+func addWindowPart(t *testing.T, m *Merger, st *operatortest.Store, p *scanplan.Plan, part scanplan.KeyRange) operator.Stats {
+	t.Helper()
+	op, err := operator.New(st, &scanplan.Part{Plan: *p, Range: part}, operator.Options{FlushBytes: 512})
+	if err != nil {
+		t.Fatal(err)
+	}
+	op = operatortest.CheckedWindows(op, t.Errorf)
+	defer op.Close()
+	for {
+		rec, err := op.Next(context.Background())
+		if err == io.EOF {
+			return op.Stats()
+		}
+		if err == nil {
+			err = m.Add(part, rec)
+			rec.Release()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// drawWindowPoints draws a counter with gaps, which begins and ends at any time.
+func drawWindowPoints(r *rand.Rand, hours int64) (p encoding.Points) {
+	step := []int64{1000, 10_000, 60_000, 7_003, 1200_000}[r.IntN(5)]
+	value := 0.0
+	for at := base*1000 + r.Int64N(2*3600_000); at < (base+hours*3600)*1000; at += step {
+		if value += float64(r.IntN(9)); r.IntN(30) == 0 {
+			value = 0
+		}
+		if r.IntN(2) == 0 {
+			p.Append(at, encoding.IntValue(int64(value)))
+		} else {
+			p.Append(at, encoding.FloatValue(value+0.1))
+		}
+		if r.IntN(100) == 0 {
+			at += r.Int64N(2 * 3600_000)
+		}
+	}
+	return p
+}
+
+// wantWindows computes the values of all points of each series at once.
+func wantWindows(t *testing.T, p *scanplan.Plan, all []series) (want [][]float64) {
+	t.Helper()
+	for _, s := range all {
+		c, err := window.New(p.Window)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.AddPoints(s.points)
+		times, values := c.Append(nil, nil, 0, p.Window.Len())
+		var one []float64
+		for i := range times {
+			one = append(one, float64(times[i]), values[i])
+		}
+		if one != nil {
+			want = append(want, one)
+		}
+	}
+	slices.SortFunc(want, slices.Compare[[]float64])
+	return want
+}
+
+func windowValues(groups []Group) (got [][]float64) {
+	for _, g := range groups {
+		var one []float64
+		for i := range g.Points.Len() {
+			one = append(one, float64(g.Points.Time[i]), math.Float64frombits(g.Points.Bits[i]))
+		}
+		if one != nil {
+			got = append(got, one)
+		}
+	}
+	slices.SortFunc(got, slices.Compare[[]float64])
+	return got
+}
