@@ -123,6 +123,8 @@ func Label(q workload.Query) string {
 		return q.Name
 	case q.M != "":
 		return q.M
+	case q.PromQL != "":
+		return q.PromQL
 	}
 	return q.Line()
 }

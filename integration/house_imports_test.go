@@ -66,7 +66,8 @@ var outside = []string{"context", "net", "os", "sync", "log", "syscall", "databa
 // standard library only, except that they may import each other.
 var withoutOutside = []string{
 	"encoding", "encoding/scanplan", "encoding/column", "pushdown/operator/downsample",
-	"pushdown/operator/aggregate", "pushdown/operator/rate", "pushdown/operator/histogram", "gateway/query/plan",
+	"pushdown/operator/aggregate", "pushdown/operator/rate", "pushdown/operator/window", "pushdown/operator/histogram",
+	"gateway/query/plan",
 	"gateway/query/merge", "gateway/query/expression", "gateway/query/exp", "gateway/extra/gexp",
 	"gateway/query/javahash", "gateway/extra/graph", "gateway/extra/graph/gnuformat",
 	"gateway/extra/graph/picture", "gateway/extra/trees/tree", "gateway/extra/tools/fsck",

@@ -94,7 +94,10 @@ func differValues(want, got *Server, q workload.Query, w, g []byte) (string, err
 	// The groups and buckets of a Prometheus are found by the query. Answers of OpenTSDB's
 	// API name both, so there the query may be one that parseM does not know.
 	var p m
-	if want.Prometheus || got.Prometheus {
+	switch {
+	case q.PromQL != "":
+		return differSeries(w, g)
+	case want.Prometheus || got.Prometheus:
 		var err error
 		if p, err = parseM(q.M); err != nil {
 			return "", err
@@ -114,6 +117,19 @@ func differValues(want, got *Server, q workload.Query, w, g []byte) (string, err
 		return "", errors.New("the answer is empty")
 	}
 	return a.differs(b), nil
+}
+
+// differSeries returns the first difference of the values of two answers of Prometheus' API, "" if there is none.
+func differSeries(w, g []byte) (string, error) {
+	a, err := readSeries(w)
+	if err != nil {
+		return "", err
+	}
+	b, err := readSeries(g)
+	if err == nil && len(a) == 0 {
+		err = errors.New("the answer is empty")
+	}
+	return a.differs(b), err
 }
 
 // read reads an answer of the server to the query p.

@@ -229,7 +229,7 @@ func (s *Server) open(ctx context.Context, q workload.Query) (io.ReadCloser, err
 // caller closes. A Prometheus is asked in its own language.
 func (s *Server) openAs(ctx context.Context, q workload.Query, accept string) (io.ReadCloser, error) {
 	path := q.String()
-	if s.Prometheus {
+	if s.Prometheus && q.PromQL == "" {
 		var err error
 		if path, err = prometheusPath(q); err != nil {
 			return nil, err

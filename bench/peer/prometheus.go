@@ -73,8 +73,22 @@ func prometheusPath(q workload.Query) (string, error) {
 type answer map[string]map[int64]float64
 
 // readPrometheus reads an answer of query_range and names the buckets by their
-// start.
+// start: Prometheus names a window by its last second.
 func readPrometheus(p m, text []byte) (answer, error) {
+	return readRange(text, 1-p.interval, p.group)
+}
+
+// readSeries reads an answer of query_range, by all labels but the metric's name.
+func readSeries(text []byte) (answer, error) {
+	return readRange(text, 0, func(labels map[string]string) string {
+		delete(labels, "__name__")
+		group, _ := json.Marshal(labels)
+		return string(group)
+	})
+}
+
+// readRange reads an answer of query_range, with times that are later by so many seconds.
+func readRange(text []byte, later int64, group func(labels map[string]string) string) (answer, error) {
 	var a struct {
 		Data struct {
 			Result []struct {
@@ -99,11 +113,10 @@ func readPrometheus(p m, text []byte) (answer, error) {
 			if err != nil {
 				return nil, err
 			}
-			// Prometheus names a window by its last second.
-			points[int64(t)-p.interval+1] = value
+			points[int64(t)+later] = value
 		}
 
-		out[p.group(r.Metric)] = points
+		out[group(r.Metric)] = points
 	}
 
 	return out, nil

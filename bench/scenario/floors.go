@@ -15,7 +15,7 @@ const bare = "bare scan"
 // floors are run in turn with the questions, whose times they bound from below. They return the step of a data set, of
 // figures whose names begin with prefix.
 var floors = func() map[string]func(s *stage, prefix string) bench.Step {
-	all := map[string]func(*stage, string) bench.Step{bare: bareScan}
+	all := map[string]func(*stage, string) bench.Step{bare: bareScan, promEngine: promInMemory}
 	for _, kind := range protectionKinds {
 		all[javas(kind)] = javaScan(kind)
 	}

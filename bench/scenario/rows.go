@@ -138,6 +138,23 @@ var scenarios = []scenario{
 			questions: []question{{of: batches(oneHost), aims: []aim{faster("rest", 1, victoria)}}}},
 		do(bytesAtRest("rest")), do(memoryAtRest),
 	}},
+	{rows: words("promql"), seconds: 60, on: sealed, steps: []step{
+		// The two mean something else by rates, and by quantiles between two values.
+		asks{sides: onOwn, floors: []string{promEngine}, figures: "{scale} PromQL, ", unit: bucket, warm: 2,
+			verify: none, what: "{M}, embedded, sealed", questions: []question{
+				{query: promQL(ratesByDC), aims: []aim{faster("promql", 1, victoria), faster("promql", 5, promEngine)}},
+				{query: promQL(`quantile by (dc) (0.9, rate({__name__="%s"}[5m]))`),
+					aims: []aim{faster("promql", 1, victoria)}},
+			}},
+		asks{sides: onOwn, figures: "{scale} PromQL, ", unit: bucket, warm: 2, what: "{M}, embedded, sealed",
+			questions: []question{
+				{query: promQL(`avg by (dc) (avg_over_time({__name__="%s"}[5m]))`),
+					aims: []aim{faster("promql", 1, victoria)}},
+			}},
+		asks{sides: onOwn, figures: "{scale} PromQL, ", times: 4,
+			what:      "avg_over_time of one host of {hosts}, embedded, sealed",
+			questions: []question{{of: batches(onePromQL), aims: []aim{faster("promql", 1, victoria)}}}},
+	}},
 	{rows: words("rest-counters"), seconds: 20, big: 60, on: counters, steps: []step{do(bytesAtRest("rest-counters"))}},
 	{rows: words("rest-gauges"), seconds: 20, big: 60, on: gauges, steps: []step{do(bytesAtRest("rest-gauges"))}},
 	{rows: words("tsbs"), seconds: 150, on: tsbs, steps: []step{

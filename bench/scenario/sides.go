@@ -73,11 +73,12 @@ var sides = map[string]side{
 
 // inWords is what reports call that which ours is compared with.
 var inWords = map[string]string{
-	tsd:      "OpenTSDB, same tables",
-	victoria: "VictoriaMetrics, own storage",
-	bare:     "bare scan of the same rows",
-	everyRow: everyRow,
-	plain:    "plain connections",
+	tsd:        "OpenTSDB, same tables",
+	victoria:   "VictoriaMetrics, own storage",
+	bare:       "bare scan of the same rows",
+	promEngine: "Prometheus' engine, same points in memory",
+	everyRow:   everyRow,
+	plain:      "plain connections",
 }
 
 // reported is the name of a side in figures.

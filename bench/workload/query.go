@@ -26,6 +26,9 @@ type Query struct {
 	// Expression is the body of a POST to /api/query/exp with %d for start and end, instead
 	// of M, which then only names it.
 	Expression string
+	// PromQL is an expression, asked every Step seconds from Start to End of Prometheus' API, instead of M.
+	PromQL string
+	Step   int64
 }
 
 // Body is the body of a POST, "" for a GET.
@@ -46,6 +49,10 @@ func (q Query) String() string {
 	}
 	if q.JSON != "" {
 		return "/api/query"
+	}
+	if q.PromQL != "" { // VictoriaMetrics has it under this path, too, and would else answer from its cache
+		return fmt.Sprintf("/prometheus/api/v1/query_range?nocache=1&start=%d&end=%d&step=%d&query=%s", q.Start, q.End,
+			q.Step, url.QueryEscape(q.PromQL))
 	}
 	return fmt.Sprintf("/api/query?start=%d&end=%d&m=%s", q.Start, q.End, url.QueryEscape(q.M))
 }

@@ -88,7 +88,8 @@ func TestSeriesTimes(t *testing.T) {
 			row := append(s.AppendRangeKey(nil, salt, metric, uint32(base)), tags...)
 			has := string(row) >= string(part.Start) && (len(part.Stop) == 0 || string(row) < string(part.Stop))
 			if got := base*1000 >= from && base*1000 < to; got != has {
-				t.Fatalf("part %s to %s, row %x: got %t in [%d, %d), want %t", part.Start, part.Stop, row, got, from, to, has)
+				t.Fatalf("part %s to %s, row %x: got %t in [%d, %d), want %t",
+					part.Start, part.Stop, row, got, from, to, has)
 			}
 		}
 	}

@@ -49,7 +49,8 @@ func BenchmarkPromQL(b *testing.B) {
 
 	var series benchSeries
 	for host := range hosts {
-		l := labels.FromStrings("__name__", "x_total", "dc", fmt.Sprint("dc", host%27), "host", fmt.Sprintf("h%04d", host))
+		l := labels.FromStrings("__name__", "x_total", "dc", fmt.Sprint("dc", host%27),
+			"host", fmt.Sprintf("h%04d", host))
 		var points []prom.FPoint
 		var body []byte
 		value := 0
@@ -82,8 +83,8 @@ func BenchmarkPromQL(b *testing.B) {
 	} {
 		start, end, step := time.Unix(putFrom+600, 0), time.Unix(putFrom+hours*3600-1, 0), time.Minute
 		b.Run(text+"/gateway", func(b *testing.B) {
-			path := fmt.Sprintf("prometheus/api/v1/query_range?start=%d&end=%d&step=60&query=%s", start.Unix(), end.Unix(),
-				url.QueryEscape(text))
+			path := fmt.Sprintf("prometheus/api/v1/query_range?start=%d&end=%d&step=60&query=%s", start.Unix(),
+				end.Unix(), url.QueryEscape(text))
 			processorTime(b, func() {
 				if status, body := gatewaytest.Ask(b, http.MethodGet, g.URL()+path, ""); status != http.StatusOK {
 					b.Fatalf("got %d %s, want 200", status, body)

@@ -151,6 +151,8 @@ func TestPromQL_refused(t *testing.T) {
 		{"syntax", "query", []string{"query", "sum(("}, 400, "bad_data", "unclosed left parenthesis"},
 		{"a long text", "query", []string{"query", strings.Repeat("x", 300<<10)}, 400,
 			"bad_data", "at most 262144"},
+		{"a text of a megabyte", "query", []string{"query", "sum(rate(x[5m]))" + strings.Repeat(" + x", 1<<18)}, 422,
+			"execution", "more than 1048576 bytes"},
 		{"nested", "query", []string{"query", strings.Repeat("(", 100_000)}, 400, "bad_data", "words and signs"},
 		{"signs", "query", []string{"query", strings.Repeat("-", 100_000) + "1"}, 400,
 			"bad_data", "words and signs"},
@@ -200,6 +202,7 @@ func TestPromQL_refused(t *testing.T) {
 //
 //fault:promql-steps-not-reserved max(steps, 1) => 1
 //fault:promql-subquery-not-reserved steps*pointBytes => steps
+//fault:values-beyond-memory-computed memory.Reserve(ctx, values) != nil => false
 func TestPromQL_memory(t *testing.T) {
 	b := open(t, func(cfg *gateway.Config) { cfg.Memory = "64MiB" })
 	var lines []string
@@ -219,6 +222,8 @@ func TestPromQL_memory(t *testing.T) {
 	for range 5 {
 		for _, ask := range []func() (int, string){
 			func() (int, string) { return ranged("count(wide)", "1") },
+			func() (int, string) { return ranged(`count({__name__=~".+"})`, "1") },
+			func() (int, string) { return ranged("sum(count_over_time(wide[5m]))", "1") },
 			func() (int, string) { return promAsk(b, "query", "query", "max_over_time(vector(1)[80d:1s])") },
 			func() (int, string) { return ranged("max_over_time(wide[1h:1s])", "1000") },
 		} {
@@ -228,8 +233,37 @@ func TestPromQL_memory(t *testing.T) {
 		}
 	}
 	runtime.ReadMemStats(&after)
-	if grown := (after.TotalAlloc - before.TotalAlloc) >> 20; grown > 200 {
-		t.Errorf("%d MiB were allocated for 30 refusals, want 200 at most", grown)
+	if grown := (after.TotalAlloc - before.TotalAlloc) >> 20; grown > 500 {
+		t.Errorf("%d MiB were allocated for 50 refusals, want 500 at most", grown)
+	}
+	b.Settled()
+}
+
+// Windows are answered in less memory than their points take: short ones as they are read, and slice by slice those
+// that are longer than parts. A function that all points are read for is refused.
+func TestPromQL_windowsInMemory(t *testing.T) {
+	b := open(t, func(cfg *gateway.Config) { cfg.Memory = "64MiB" })
+	const hosts, seconds = 120, 7200
+	for host := range hosts {
+		var lines []byte
+		for i := range seconds {
+			lines = fmt.Appendf(lines, `,{"metric":"long_total","timestamp":%d,"value":%d,"tags":{"host":"h%d"}}`,
+				1356998400+i, i, host)
+		}
+		lines[0] = '['
+		if a := b.Post("api/put", string(append(lines, ']'))); a.Status != http.StatusNoContent {
+			t.Fatalf("%d %.300s", a.Status, a.Body)
+		}
+	}
+	for text, want := range map[string]string{
+		"sum(rate(long_total[1m]))":                       `"120"`,
+		"sum(count_over_time(long_total[80m]))":           `"576000"`,
+		"count(quantile_over_time(0.5, long_total[80m]))": "memory",
+	} {
+		a := b.Get("prometheus/api/v1/query_range?start=1357003290&end=1357003790&step=100&query=" + url.QueryEscape(text))
+		if !strings.Contains(a.Body, want) {
+			t.Errorf("%s: got %d %.300s, want %s", text, a.Status, a.Body, want)
+		}
 	}
 	b.Settled()
 }
@@ -244,6 +278,10 @@ func TestPromQL_explain(t *testing.T) {
 	var plans []struct{ Plan string }
 	if err := json.Unmarshal([]byte(a.Body), &plans); err != nil || len(plans) != 2 {
 		t.Fatalf("%d %.500s, %v; want two plans, as up is no metric", a.Status, a.Body, err)
+	}
+	if want := "\nwindow last of 300000 ms at [1356998400000 ms, 1356998400000 ms] every 1 ms\n"; !strings.Contains(
+		plans[0].Plan, want) {
+		t.Errorf("got the plan %s, want %s", plans[0].Plan, want)
 	}
 	if in := strings.Count(plans[0].Plan, "\ntag "); in != 1 || !strings.Contains(plans[0].Plan, " in 0") {
 		t.Errorf("got the plan %s, want one predicate, on host: dc!= admits series without dc", plans[0].Plan)

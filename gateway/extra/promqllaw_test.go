@@ -30,7 +30,7 @@ const promStart = 1356998400_000
 // and by a pushdown server, on the embedded store, whose older hours are sealed and have later points behind them, and
 // on a simulated HBase, whose regions begin inside hours.
 //
-//fault:window-closed-on-the-left <= t-c.of.Range => < t-c.of.Range
+//fault:window-closed-on-the-left <= t-width => < t-width
 //fault:promql-end-excluded > end => >= end
 //fault:promql-absent-tag-demanded matchAll(matchers, "") => len(matchers) == 0
 //fault:promql-labels-not-checked-again !m.Matches => m.Name == "" && m.Matches
@@ -172,7 +172,7 @@ func drawPromQuestion(r *rand.Rand) promQuestion {
 	case 2:
 		q.start = promStart + r.Int64N(4*3600_000)
 	case 3:
-		q.lookback = pick(r, int64(1), 20_000, 1800_000)
+		q.lookback = pick(r, int64(1), 20_000, 1800_000, -1000)
 	}
 	q.end = q.start
 	if r.IntN(2) == 0 {

@@ -120,7 +120,7 @@ func (q promQuestion) String() string {
 func (q promQuestion) path() string {
 	seconds := func(ms int64) string { return strconv.FormatFloat(float64(ms)/1000, 'f', 3, 64) }
 	v := url.Values{"query": {q.text}}
-	if q.lookback > 0 {
+	if q.lookback != 0 {
 		v.Set("lookback_delta", seconds(q.lookback))
 	}
 	if q.step == 0 {

@@ -17,7 +17,7 @@
 //	scan         the store returns blocks of rows
 //	admit        each row key is checked again: the store may return more rows
 //	decode       encoding.RowDecoder
-//	downsample   downsample.Bucketer, row by row if buckets divide the hour
+//	downsample   downsample.Bucketer, row by row if buckets divide the hour; or window.Computer, see windows.go
 //	emit         records of about FlushBytes
 //
 // A property test compares the pass with an implementation that downsamples batches of points in a

@@ -305,6 +305,11 @@ func (o *partOperator) decodeRow(sp *series, r *store.Row, base uint32) error {
 		o.stats.Points += int64(n)
 		return err
 	}
+	if f, ok := o.downsampler.(*windowDownsampler); ok {
+		n, err := f.addHour(&o.arena, sp, base, &o.decoder, r.Cells)
+		o.stats.Points += int64(n)
+		return err
+	}
 	if f, ok := o.downsampler.(*hourDownsampler); ok {
 		n, err := f.addHour(&o.arena, sp, base, &o.decoder, r.Cells)
 		o.stats.Points += int64(n)

@@ -48,10 +48,11 @@ type sliced struct {
 	request *stage.Request // whose budget is that of all slices
 	series  []listedSeries // in the order of groups
 
-	slice    pointSource   // the one in memory; nil before the first
-	groups   []merge.Group // those of the slice, in order
-	next     int           // the first series after it
-	rowLimit int64         // of the next slice
+	slice      pointSource   // the one in memory; nil before the first
+	groups     []merge.Group // those of the slice, in order
+	next       int           // the first series after it
+	rowLimit   int64         // of the next slice
+	mostPoints int64         // of a slice, about
 }
 
 // listedSeries is a series as the keys of its rows show it.
@@ -106,6 +107,11 @@ func (e *Engine) windowsInSlices(ctx context.Context, r *stage.Request,
 		return nil, o.stats, refused
 	}
 	memory.Release(ctx, values)
+	var large *memory.LimitError
+	if s, ok := o.source.(*sliced); ok && errors.As(refused, &large) { // values have their part of it, too
+		s.mostPoints = min(s.mostPoints, (large.Limit-values)/(8*merge.PointBytes))
+		s.rowLimit = max(1, min(s.rowLimit, s.mostPoints/encoding.RowSeconds)) // rows may have a point each second
+	}
 	for i := range o.results {
 		if o.results[i].Points, err = o.source.points(ctx, i, &o.stats); err != nil {
 			return nil, o.stats, err
@@ -123,7 +129,8 @@ func (e *Engine) openSliced(ctx context.Context, r *stage.Request) (o openSubQue
 	o.results, err = e.nameGroups(ctx, r.Query, subPlan{r.Sub, r.Compiled}, describeSeries(r.Plan.Schema, list))
 	request := r.InOneBudget()
 	request.Uncached = true
-	o.source = &sliced{engine: e, request: request, series: list, rowLimit: e.cfg.Slices.FirstRows}
+	o.source = &sliced{engine: e, request: request, series: list, rowLimit: e.cfg.Slices.FirstRows,
+		mostPoints: e.cfg.Slices.Points}
 	return o, true, err
 }
 
@@ -237,7 +244,7 @@ func (s *sliced) read(ctx context.Context, first int, stats *dispatch.Stats) err
 	if err != nil {
 		return err
 	}
-	points := s.engine.cfg.Slices.Points
+	points := s.mostPoints
 	if plan.MaxBytes > 0 {
 		points = min(points, plan.MaxBytes/(4*merge.PointBytes)) // as points come and as they are merged, twice over
 	}

@@ -270,7 +270,7 @@ func (a *aggregation) aggregateSeries(members groupMembers, out *encoding.Points
 		out.AppendPoints(final.points)
 	}
 	if a.m.plan.Window != nil {
-		return addWindowValues(a.series, out)
+		return a.columns.windows.points(a.series, out)
 	}
 	return a.aggregator.Aggregate(a.fn, query, a.series, out)
 }

@@ -74,7 +74,8 @@ const maxEndGap = encoding.RowSeconds
 // CanContinue reports whether older hours of the plan can be continued: the plan can be split between
 // any two hours without splitting a bucket.
 func CanContinue(p *scanplan.Plan) bool {
-	return p.Histograms == nil && p.Rollup == nil && p.Window == nil && (p.Downsample == nil || p.Downsample.DividesHour())
+	return p.Histograms == nil && p.Rollup == nil && p.Window == nil &&
+		(p.Downsample == nil || p.Downsample.DividesHour())
 }
 
 // ContinuedPlan returns the plan to merge with: the tails of the older hours, and the rows

@@ -21,6 +21,9 @@ type windows struct {
 	computed bucketColumns
 	crossing bucketColumns // values at times of cut
 	joined   bucketColumns
+
+	times  sharedTimes // of the groups that were made
+	floats []bool      // all true
 }
 
 // stretch is the times [from, to) by their indexes.
@@ -140,17 +143,21 @@ func (w *windows) join() {
 	out.time, out.value = append(out.time, a.time[i:]...), append(out.value, a.value[i:]...)
 }
 
-// addWindowValues appends the values of the only series of a group.
-func addWindowValues(series []aggregate.Series, out *encoding.Points) error {
+// points sets out to the values of the only series of a group. Times are mostly those of the series before, and
+// all values are doubles, so most of out is shared with the points of other groups.
+func (w *windows) points(series []aggregate.Series, out *encoding.Points) error {
 	if len(series) > 1 {
 		return fmt.Errorf("merge: a group of %d series with windows, want one", len(series))
 	}
 	for _, s := range series {
 		n := len(s.Time)
-		out.Time = append(slices.Grow(out.Time, n), s.Time...)
-		out.Bits, out.Float = slices.Grow(out.Bits, n), slices.Grow(out.Float, n)
-		for _, v := range s.Value {
-			out.Bits, out.Float = append(out.Bits, math.Float64bits(v)), append(out.Float, true)
+		times := w.times.copyOf(s.Time, slices.Clone)
+		for len(w.floats) < n {
+			w.floats = append(w.floats, true)
+		}
+		out.Time, out.Float, out.Bits = times[:n:n], w.floats[:n:n], make([]uint64, n)
+		for i, v := range s.Value {
+			out.Bits[i] = math.Float64bits(v)
 		}
 	}
 	return nil

@@ -37,7 +37,8 @@ func TestWindows_cut(t *testing.T) {
 		p.Window = &scanplan.Window{
 			Function: []string{"rate", "sum_over_time", "count_over_time", "first_over_time", window.Last}[r.IntN(5)],
 			Range:    []int64{1, 1000, 61_003, 300_000, 3600_000, 2 * 3600_000}[r.IntN(6)],
-			First:    base*1000 + r.Int64N(3*3600_000) - 600_000, Step: []int64{500, 10_000, 300_000, 3700_000}[r.IntN(4)],
+			First:    base*1000 + r.Int64N(3*3600_000) - 600_000,
+			Step:     []int64{500, 10_000, 300_000, 3700_000}[r.IntN(4)],
 		}
 		p.Window.Last = p.Window.First + p.Window.Step*r.Int64N(1000)
 
@@ -48,7 +49,9 @@ func TestWindows_cut(t *testing.T) {
 			one := series{metric: metric, points: drawWindowPoints(r, hours)}
 			one.tags = s.AppendTags(nil, []encoding.TagPair{operatortest.Tag(1, tag)})
 			all = append(all, one)
-			st.Load(s, metric, operatortest.Series{Tags: []encoding.TagPair{operatortest.Tag(1, tag)}, Points: one.points})
+			st.Load(s, metric, operatortest.Series{
+				Tags: []encoding.TagPair{operatortest.Tag(1, tag)}, Points: one.points,
+			})
 		}
 
 		m := New(&p, nil)
@@ -73,7 +76,8 @@ func TestWindows_cut(t *testing.T) {
 }
 
 // addWindowPart executes a part, and adds its batches.
-func addWindowPart(t *testing.T, m *Merger, st *operatortest.Store, p *scanplan.Plan, part scanplan.KeyRange) operator.Stats {
+func addWindowPart(t *testing.T, m *Merger, st *operatortest.Store, p *scanplan.Plan,
+	part scanplan.KeyRange) operator.Stats {
 	t.Helper()
 	op, err := operator.New(st, &scanplan.Part{Plan: *p, Range: part}, operator.Options{FlushBytes: 512})
 	if err != nil {

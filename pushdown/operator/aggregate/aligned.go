@@ -64,7 +64,8 @@ func (a *Aligned) Bytes() int64 {
 // dropped at some times of some series alone.
 func MayAlign(p *scanplan.Plan) bool {
 	f, ok := Lookup(p.Aggregator)
-	return ok && f.Aligns() && p.Downsample == nil && p.Window == nil && p.Rollup == nil && p.Histograms == nil && p.Fix == 0 &&
+	return ok && f.Aligns() && p.Downsample == nil && p.Window == nil && p.Rollup == nil && p.Histograms == nil &&
+		p.Fix == 0 &&
 		(p.Rate == nil || !p.Rate.Counter || !p.Rate.DropResets)
 }
 

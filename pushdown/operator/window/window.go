@@ -96,6 +96,16 @@ func (c *Computer) AddPoints(p encoding.Points) {
 	c.times, c.values = append(c.times, p.Time...), p.AppendDoubles(c.values)
 }
 
+// AddHour adds the points of an hour that begins at base, in ms, as Add does.
+func (c *Computer) AddHour(base int64, offsets []int32, values []float64) {
+	n := len(c.times)
+	c.times = slices.Grow(c.times, len(offsets))[:n+len(offsets)]
+	for i, offset := range offsets {
+		c.times[n+i] = base + int64(offset)
+	}
+	c.values = append(c.values, values...)
+}
+
 // After returns the points after a time, valid until the next Add or Reset.
 func (c *Computer) After(ms int64) (times []int64, values []float64) {
 	i, _ := slices.BinarySearch(c.times, ms+1)
@@ -104,26 +114,27 @@ func (c *Computer) After(ms int64) (times []int64, values []float64) {
 
 // prepare finds what the function needs of all points.
 func (c *Computer) prepare() {
-	if c.ignoresEnd {
+	if c.ignoresEnd && slices.ContainsFunc(c.values, isEnd) {
 		c.dropEnds()
 	}
 	c.falls = c.falls[:0]
-	if !c.counts {
+	if !c.counts || len(c.values) == 0 {
 		return
 	}
-	for i := 1; i < len(c.values); i++ {
-		if c.values[i] < c.values[i-1] {
+	before := c.values[0]
+	for i, v := range c.values {
+		if v < before {
 			c.falls = append(c.falls, i)
 		}
+		before = v
 	}
 }
 
+// isEnd reports whether a value marks the end of the series.
+func isEnd(v float64) bool { return v != v && math.Float64bits(v) == StaleNaN }
+
 // dropEnds removes the points that mark the end of the series.
 func (c *Computer) dropEnds() {
-	isEnd := func(v float64) bool { return v != v && math.Float64bits(v) == StaleNaN }
-	if !slices.ContainsFunc(c.values, isEnd) {
-		return
-	}
 	n := 0
 	for i, v := range c.values {
 		if !isEnd(v) {
@@ -141,21 +152,22 @@ func (c *Computer) Append(times []int64, values []float64, i, j int) ([]int64, [
 		return times, values
 	}
 	c.prepare()
-	lo, _ := slices.BinarySearch(c.times, c.of.At(i)-c.of.Range+1)
+	points, width := c.times, c.of.Range
+	lo, _ := slices.BinarySearch(points, c.of.At(i)-width+1)
 	hi := lo
 	for ; i < j; i++ {
 		t := c.of.At(i)
-		for hi < len(c.times) && c.times[hi] <= t {
+		for hi < len(points) && points[hi] <= t {
 			hi++
 		}
-		for lo < hi && c.times[lo] <= t-c.of.Range { //fault:window-closed-on-the-left TestPromQL_law
+		for lo < hi && points[lo] <= t-width { //fault:window-closed-on-the-left TestPromQL_law
 			lo++
 		}
 		if lo == hi {
-			if hi == len(c.times) {
+			if hi == len(points) {
 				break // no window after this one has a point
 			}
-			i = max(i, c.of.From(c.times[hi])-1) // nor has any before the next point
+			i = max(i, c.of.From(points[hi])-1) // nor has any before the next point
 			continue
 		}
 		if v, ok := c.fn(c, t, lo, hi); ok {
@@ -247,22 +259,32 @@ func (c *Computer) instant(lo, hi int, rate bool) (float64, bool) {
 // operations with others, which rounds differently.
 func plus(v, sum, rest float64) (newSum, newRest float64) {
 	v, sum, rest = float64(v), float64(sum), float64(rest)
-	t := sum + v
-	switch {
-	case t > math.MaxFloat64 || t < -math.MaxFloat64:
-		rest = 0
-	case math.Abs(sum) >= math.Abs(v):
-		rest += (sum - t) + v
-	default:
-		rest += (v - t) + sum
+	t := float64(sum + v)
+	if overflows(t) {
+		return t, 0
 	}
-	return float64(t), float64(rest)
+	return t, float64(rest + lost(v, sum, t))
+}
+
+// overflows reports whether a sum is infinite.
+func overflows(t float64) bool { return t > math.MaxFloat64 || t < -math.MaxFloat64 }
+
+// lost is what rounding has taken from t, the sum of two values.
+func lost(v, sum, t float64) float64 {
+	if math.Abs(sum) >= math.Abs(v) {
+		return (sum - t) + v
+	}
+	return (v - t) + sum
 }
 
 func sum(c *Computer, _ int64, lo, hi int) (float64, bool) {
 	var s, rest float64
 	for _, v := range c.values[lo:hi] {
-		s, rest = plus(v, s, rest)
+		t := s + v
+		if rest += lost(v, s, t); overflows(t) {
+			rest = 0
+		}
+		s = t
 	}
 	if math.IsInf(s, 0) {
 		return s, true
@@ -273,28 +295,29 @@ func sum(c *Computer, _ int64, lo, hi int) (float64, bool) {
 // avg divides the sum or, once that would overflow, continues with the mean of the values so far.
 func avg(c *Computer, _ int64, lo, hi int) (float64, bool) {
 	values := c.values[lo:hi]
-	s, count := values[0], 1.0
-	var mean, rest float64
-	byMean := false
+	s, rest := values[0], 0.0
 	for i, v := range values[1:] {
-		count = float64(i + 2)
-		if !byMean {
-			newSum, newRest := plus(v, s, rest)
-			if !math.IsInf(newSum, 0) {
-				s, rest = newSum, newRest
-				continue
-			}
-			byMean = true
-			mean = s / (count - 1)
-			rest /= count - 1
+		t := s + v
+		if overflows(t) {
+			return mean(s, rest, float64(i+1), values[i+1:]), true
 		}
-		q := (count - 1) / count
-		mean, rest = plus(v/count, q*mean, q*rest)
+		rest += lost(v, s, t)
+		s = t
 	}
-	if byMean {
-		return mean + rest, true
-	}
+	count := float64(len(values))
 	return s/count + rest/count, true
+}
+
+// mean continues the mean of count values, whose sum is s and a rest, with further values.
+func mean(s, rest, count float64, further []float64) float64 {
+	m := s / count
+	rest /= count
+	for _, v := range further {
+		count++
+		q := (count - 1) / count
+		m, rest = plus(v/count, q*m, q*rest)
+	}
+	return m + rest
 }
 
 func least(c *Computer, _ int64, lo, hi int) (float64, bool) {

@@ -38,6 +38,8 @@ const subqueryStep = time.Minute
 // Engine evaluates PromQL. It may be used from many goroutines.
 type Engine struct {
 	engine *promql.Engine
+	// dense is for steps at which a plain selector repeats points: it reads them.
+	dense  *promql.Engine
 	parser parser.Parser
 }
 
@@ -52,17 +54,30 @@ func New(timeout time.Duration, maxPoints int, log *slog.Logger) *Engine {
 	p := parser.NewParser(ParserOptions)
 	return &Engine{
 		parser: p,
-		engine: promql.NewEngine(promql.EngineOpts{
-			Logger:                   log,
-			MaxSamples:               maxPoints,
-			Timeout:                  timeout,
-			LookbackDelta:            Lookback,
-			NoStepSubqueryIntervalFn: func(int64) int64 { return subqueryStep.Milliseconds() },
-			EnableAtModifier:         true,
-			EnableNegativeOffset:     true,
-			Parser:                   windowParser{p},
-		}),
+		engine: newEngine(timeout, maxPoints, log, windowParser{p, true}),
+		dense:  newEngine(timeout, maxPoints, log, windowParser{p, false}),
 	}
+}
+
+// NewOverPoints is New for sources that have points alone: their Read is never asked for windows.
+func NewOverPoints(timeout time.Duration, maxPoints int, log *slog.Logger) *Engine {
+	p := parser.NewParser(ParserOptions)
+	e := newEngine(timeout, maxPoints, log, p)
+	return &Engine{parser: p, engine: e, dense: e}
+}
+
+// newEngine returns an engine that evaluates what a parser makes of a text.
+func newEngine(timeout time.Duration, maxPoints int, log *slog.Logger, p parser.Parser) *promql.Engine {
+	return promql.NewEngine(promql.EngineOpts{
+		Logger:                   log,
+		MaxSamples:               maxPoints,
+		Timeout:                  timeout,
+		LookbackDelta:            Lookback,
+		NoStepSubqueryIntervalFn: func(int64) int64 { return subqueryStep.Milliseconds() },
+		EnableAtModifier:         true,
+		EnableNegativeOffset:     true,
+		Parser:                   p,
+	})
 }
 
 // BadDataError is returned for a query that cannot be understood.
@@ -132,6 +147,9 @@ func (e *Engine) Query(ctx context.Context, src Source, text string, t Times) (*
 // maxNotes bounds the warnings of an answer.
 const maxNotes = 10
 
+// denseStep is the step below which a plain selector has more values than there are points, as a rule.
+const denseStep = 10 * time.Second
+
 // prepare returns the query of an expression.
 func (e *Engine) prepare(ctx context.Context, src Source, text string, t Times) (promql.Query, error) {
 	opts := promql.NewPrometheusQueryOpts(false, t.Lookback, nil)
@@ -139,7 +157,11 @@ func (e *Engine) prepare(ctx context.Context, src Source, text string, t Times) 
 	if t.instant() {
 		return e.engine.NewInstantQuery(ctx, data, opts, text, t.Start)
 	}
-	return e.engine.NewRangeQuery(ctx, data, opts, text, t.Start, t.End, t.Step)
+	of := e.engine
+	if t.Step < denseStep {
+		of = e.dense
+	}
+	return of.NewRangeQuery(ctx, data, opts, text, t.Start, t.End, t.Step)
 }
 
 // evaluationError returns the error of an evaluation that failed.

@@ -1,7 +1,6 @@
 package promql
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,7 +53,10 @@ func cutWindow(matchers []*labels.Matcher) (rest []*labels.Matcher, w *pushed, e
 }
 
 // windowParser is a parser of expressions whose windows are computed where the points are.
-type windowParser struct{ parser.Parser }
+type windowParser struct {
+	parser.Parser
+	plain bool // also those of plain selectors
+}
 
 // ParseExpr parses an expression, and puts selectors of windows in the place of functions of range vectors and of
 // plain selectors.
@@ -70,32 +72,33 @@ func (p windowParser) ParseExpr(text string) (parser.Expr, error) {
 		}
 		return nil
 	})
-	return push(expr), err
+	return p.push(expr), err
 }
 
 // push returns an expression with selectors of windows. Subqueries, whose times are others, stay as they are.
-func push(expr parser.Expr) parser.Expr {
-	if s := windowsOf(expr); s != nil {
+func (p windowParser) push(expr parser.Expr) parser.Expr {
+	_, plain := expr.(*parser.VectorSelector)
+	if s := windowsOf(expr); s != nil && (p.plain || !plain) {
 		return s
 	}
 	switch e := expr.(type) {
 	case *parser.AggregateExpr:
-		e.Expr = push(e.Expr)
+		e.Expr = p.push(e.Expr)
 		if e.Param != nil {
-			e.Param = push(e.Param)
+			e.Param = p.push(e.Param)
 		}
 	case *parser.BinaryExpr:
-		e.LHS, e.RHS = push(e.LHS), push(e.RHS)
+		e.LHS, e.RHS = p.push(e.LHS), p.push(e.RHS)
 	case *parser.Call:
 		for i, arg := range e.Args {
 			if !needsSelector(e.Func.Name, arg) {
-				e.Args[i] = push(arg)
+				e.Args[i] = p.push(arg)
 			}
 		}
 	case *parser.ParenExpr:
-		e.Expr = push(e.Expr)
+		e.Expr = p.push(e.Expr)
 	case *parser.UnaryExpr:
-		e.Expr = push(e.Expr)
+		e.Expr = p.push(e.Expr)
 	}
 	return expr
 }
@@ -153,7 +156,10 @@ func (p *pushed) windowAt(t Times) *scanplan.Window {
 		w.Last += (t.End.UnixMilli() - t.Start.UnixMilli()) / w.Step * w.Step
 	}
 	if w.Range == 0 {
-		w.Range = max(1, cmp.Or(t.Lookback, Lookback).Milliseconds())
+		w.Range = Lookback.Milliseconds()
+		if t.Lookback > 0 {
+			w.Range = max(1, t.Lookback.Milliseconds())
+		}
 	}
 	return w
 }

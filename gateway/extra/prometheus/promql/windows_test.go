@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -159,7 +160,7 @@ func (p hardPoint) Copy() chunks.Sample           { return p }
 
 // What is in the place of a function or a selector, and what stays as the text has it.
 func TestWindows_found(t *testing.T) {
-	p := windowParser{parser.NewParser(ParserOptions)}
+	p := windowParser{parser.NewParser(ParserOptions), true}
 	for text, want := range map[string][]string{
 		`x`: {"last 0 0 0 0"},
 		`sum by (a) (rate(x{b="c"}[5m] offset 1m))`: {"rate 300000 60000 17 39"},
@@ -198,6 +199,10 @@ func TestWindows_found(t *testing.T) {
 		if !slices.Equal(got, want) || expr.PositionRange() != position {
 			t.Errorf("%s: got %q, want %q", text, got, want)
 		}
+	}
+	if expr, err := (windowParser{p.Parser, false}).ParseExpr("x + rate(y[1m])"); err != nil ||
+		strings.Count(expr.String(), windowLabel[1:]) != 1 {
+		t.Errorf("got %s, %v, want windows of the rate alone", expr, err)
 	}
 	if _, err := p.ParseExpr(`{"\xff window"="rate 1 0 0 0", a="b"}`); err == nil {
 		t.Error("a text with the label of windows is parsed, want an error")
