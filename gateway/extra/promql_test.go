@@ -260,7 +260,8 @@ func TestPromQL_windowsInMemory(t *testing.T) {
 		"sum(count_over_time(long_total[80m]))":           `"576000"`,
 		"count(quantile_over_time(0.5, long_total[80m]))": "memory",
 	} {
-		a := b.Get("prometheus/api/v1/query_range?start=1357003290&end=1357003790&step=100&query=" + url.QueryEscape(text))
+		a := b.Get("prometheus/api/v1/query_range?start=1357003290&end=1357003790&step=100&query=" +
+			url.QueryEscape(text))
 		if !strings.Contains(a.Body, want) {
 			t.Errorf("%s: got %d %.300s, want %s", text, a.Status, a.Body, want)
 		}
