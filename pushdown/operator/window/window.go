@@ -68,6 +68,7 @@ type Computer struct {
 	// falls are the indexes of points whose value is less than the one before, for counters.
 	counts bool
 	falls  []int
+	fall   int // index of the first fall that the present window may have
 }
 
 // New returns a computer for a window. The error names a function that is not known.
@@ -117,17 +118,21 @@ func (c *Computer) prepare() {
 	if c.ignoresEnd && slices.ContainsFunc(c.values, isEnd) {
 		c.dropEnds()
 	}
-	c.falls = c.falls[:0]
+	c.falls, c.fall = c.falls[:0], 0
 	if !c.counts || len(c.values) == 0 {
 		return
 	}
-	before := c.values[0]
+	// Every index is written, and kept if it is one: a gauge falls as often as not.
+	c.falls = slices.Grow(c.falls, len(c.values)+1)[:len(c.values)+1]
+	n, before := 0, c.values[0]
 	for i, v := range c.values {
+		c.falls[n] = i
 		if v < before {
-			c.falls = append(c.falls, i)
+			n++
 		}
 		before = v
 	}
+	c.falls = c.falls[:n]
 }
 
 // isEnd reports whether a value marks the end of the series.
@@ -198,10 +203,15 @@ func (c *Computer) extrapolated(t int64, lo, hi int, counter, perSecond bool) (f
 	}
 	firstTime, lastTime, first := c.times[lo], c.times[hi-1], c.values[lo]
 	result := c.values[hi-1] - first
-	if counter && len(c.falls) > 0 {
-		at, _ := slices.BinarySearch(c.falls, lo+1)
-		for ; at < len(c.falls) && c.falls[at] < hi; at++ {
-			result += c.values[c.falls[at]-1]
+	if counter {
+		for c.fall < len(c.falls) && c.falls[c.fall] <= lo {
+			c.fall++ // windows ascend
+		}
+		for _, at := range c.falls[c.fall:] {
+			if at >= hi {
+				break
+			}
+			result += c.values[at-1]
 		}
 	}
 
@@ -277,14 +287,28 @@ func lost(v, sum, t float64) float64 {
 	return (v - t) + sum
 }
 
-func sum(c *Computer, _ int64, lo, hi int) (float64, bool) {
-	var s, rest float64
-	for _, v := range c.values[lo:hi] {
+// sums returns the sum of values and its rest. A sum that has once been infinite is never finite again: then the rest
+// means nothing.
+func sums(values []float64) (s, rest float64) {
+	for _, v := range values {
 		t := s + v
-		if rest += lost(v, s, t); overflows(t) {
-			rest = 0
-		}
+		rest += lost(v, s, t)
 		s = t
+	}
+	return s, rest
+}
+
+// finite reports whether a value is neither infinite nor NaN.
+func finite(v float64) bool { return v-v == 0 }
+
+func sum(c *Computer, _ int64, lo, hi int) (float64, bool) {
+	s, rest := sums(c.values[lo:hi])
+	if finite(s) {
+		return s + rest, true
+	}
+	s, rest = 0, 0
+	for _, v := range c.values[lo:hi] {
+		s, rest = plus(v, s, rest)
 	}
 	if math.IsInf(s, 0) {
 		return s, true
@@ -295,14 +319,16 @@ func sum(c *Computer, _ int64, lo, hi int) (float64, bool) {
 // avg divides the sum or, once that would overflow, continues with the mean of the values so far.
 func avg(c *Computer, _ int64, lo, hi int) (float64, bool) {
 	values := c.values[lo:hi]
-	s, rest := values[0], 0.0
-	for i, v := range values[1:] {
-		t := s + v
-		if overflows(t) {
-			return mean(s, rest, float64(i+1), values[i+1:]), true
+	s, rest := sums(values)
+	if !finite(s) {
+		s, rest = values[0], 0
+		for i, v := range values[1:] {
+			newSum, newRest := plus(v, s, rest)
+			if overflows(newSum) {
+				return mean(s, rest, float64(i+1), values[i+1:]), true
+			}
+			s, rest = newSum, newRest
 		}
-		rest += lost(v, s, t)
-		s = t
 	}
 	count := float64(len(values))
 	return s/count + rest/count, true
