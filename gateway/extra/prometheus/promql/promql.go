@@ -8,7 +8,8 @@
 //	queryable.go  a storage.Queryable over a Source
 //	result.go     an answer as JSON
 //
-// The labels of a series are its tags, and __name__ is its metric. What matchers say of labels is checked again on
+// The labels of a series are its tags, and __name__ is its metric, each as the text that its name shows, see package
+// names. What matchers say of labels is checked again on
 // each series that was read, so a filter that is pushed down may admit too many series, never too few.
 package promql
 

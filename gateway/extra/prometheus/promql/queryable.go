@@ -17,6 +17,7 @@ import (
 
 	"downpour/encoding"
 	"downpour/encoding/scanplan"
+	"downpour/gateway/extra/prometheus/names"
 	"downpour/gateway/query"
 	"downpour/gateway/query/engine"
 	"downpour/pushdown/process/memory"
@@ -167,13 +168,19 @@ func admitted(read []engine.Result, shown map[string]string, matchers []*labels.
 		b.Reset()
 		b.Add(model.MetricNameLabel, shown[s.Metric])
 		for _, t := range s.Tags {
+			if t.K == names.None && t.V == names.None {
+				continue // the series has no labels
+			}
 			if t.K == model.MetricNameLabel {
 				return nil, fmt.Errorf("a series of %s has a tag %s, which PromQL has no place for", s.Metric, t.K)
 			}
-			b.Add(t.K, t.V)
+			b.Add(names.Shown(t.K), names.Shown(t.V))
 		}
 		b.Sort()
 		l := b.Labels()
+		if name, twice := l.HasDuplicateLabelNames(); twice {
+			return nil, fmt.Errorf("a series of %s has two tags that are the label %q", s.Metric, name)
+		}
 		if matches(matchers, l) {
 			found = append(found, series{labels: l, points: points})
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 
+	"downpour/gateway/extra/prometheus/names"
 	"downpour/gateway/query"
 	"downpour/pushdown/process/memory"
 )
@@ -35,8 +36,8 @@ type selection struct {
 	filters []query.Filter
 }
 
-// metricAs is a metric and the name that its series have in the answer: a metric that is found by its escaped name
-// has that one, so that every series satisfies its matchers.
+// metricAs is a metric, as it is stored, and the name that its series have in the answer: a metric that is found by
+// another name has that one, so that every series satisfies its matchers.
 type metricAs struct{ metric, shown string }
 
 // choose turns matchers into metrics and filters. It may choose more series than match; none means that nothing does.
@@ -82,6 +83,13 @@ func chooseFilter(ctx context.Context, src Source, key string,
 	if matchAll(matchers, "") { //fault:promql-absent-tag-demanded TestPromQL_law
 		return nil, false, nil // a series without the key matches, too, and any filter demands the key
 	}
+	if key == "" {
+		return nil, true, nil // no label has this name
+	}
+	if len(names.Of(key)) > 1 {
+		return nil, false, nil // a filter is for one key, and this label may be stored under several
+	}
+	key = names.Stored(key)
 	values, known, err := candidates(ctx, src, matchers)
 	if err != nil {
 		return nil, false, err
@@ -91,7 +99,7 @@ func chooseFilter(ctx context.Context, src Source, key string,
 		return &present, false, err
 	}
 
-	values = slices.DeleteFunc(values, func(v string) bool { return !matchAll(matchers, v) })
+	values = slices.DeleteFunc(values, func(v string) bool { return !matchAll(matchers, names.Shown(v)) })
 	if values, err = src.KnownTagValues(ctx, values); err != nil {
 		return nil, false, err
 	}
@@ -106,15 +114,19 @@ func chooseFilter(ctx context.Context, src Source, key string,
 	return &filter, false, err
 }
 
-// candidates returns tag values among which all are that match; known is false if they are too many.
+// candidates returns tag values, as they are stored, among which all are that match; known is false if they are too
+// many.
 func candidates(ctx context.Context, src Source, matchers []*labels.Matcher) (values []string, known bool, err error) {
 	prefix, listed := "", false
 	for _, m := range matchers {
 		switch {
 		case m.Type == labels.MatchEqual:
-			return []string{m.Value}, true, nil
+			return names.Of(m.Value), true, nil
 		case m.Type == labels.MatchRegexp && len(m.SetMatches()) > 0:
-			return slices.Clone(m.SetMatches()), true, nil
+			for _, text := range m.SetMatches() {
+				values = append(values, names.Of(text)...)
+			}
+			return values, true, nil
 		case m.Type == labels.MatchRegexp:
 			listed = true
 			if p := m.Prefix(); len(p) > len(prefix) {
@@ -127,7 +139,14 @@ func candidates(ctx context.Context, src Source, matchers []*labels.Matcher) (va
 	if !listed { // x!="" and the like admit nearly all
 		return nil, false, nil
 	}
-	return src.TagValues(ctx, prefix, maxListed)
+	for _, start := range names.Starts(prefix) {
+		found, complete, err := src.TagValues(ctx, start, maxListed)
+		if err != nil || !complete || len(values)+len(found) > maxListed {
+			return nil, false, err
+		}
+		values = append(values, found...)
+	}
+	return values, true, nil
 }
 
 // metricBytes is about the memory of a metric that was found, without its name.
@@ -151,53 +170,61 @@ func chooseMetrics(ctx context.Context, src Source, matchers []*labels.Matcher,
 			prefix = p
 		}
 	}
-	for name, err := range src.Metrics(ctx, prefix) {
-		if err != nil {
-			return nil, err
+	for _, start := range names.Starts(prefix) {
+		for name, err := range src.Metrics(ctx, start) {
+			if err != nil {
+				return nil, err
+			}
+			shown := names.Shown(name)
+			if !matchAll(matchers, shown) {
+				continue
+			}
+			if len(found) == limit {
+				return nil, &EvaluationError{fmt.Errorf(
+					"a selector matches more than %d metrics: name one metric, or more of its name", limit)}
+			}
+			if err := memory.Reserve(ctx, metricBytes+int64(len(name))); err != nil {
+				return nil, err
+			}
+			found = append(found, metricAs{name, shown})
 		}
-		if !matchAll(matchers, name) {
-			continue
-		}
-		if len(found) == limit {
-			return nil, &EvaluationError{fmt.Errorf(
-				"a selector matches more than %d metrics: name one metric, or more of its name", limit)}
-		}
-		if err := memory.Reserve(ctx, metricBytes+int64(len(name))); err != nil {
-			return nil, err
-		}
-		found = append(found, metricAs{name, name})
 	}
 	return found, nil
 }
 
-// metricNamed returns the metric of a name: the one that has it, or else the only one that is escaped to it.
-func metricNamed(ctx context.Context, src Source, name string) ([]metricAs, error) {
-	known, err := src.KnownMetric(ctx, name)
-	if err != nil || known {
-		return []metricAs{{name, name}}, err
-	}
-	prefix, _, escaped := strings.Cut(name, "_")
-	if !escaped || Escape(name) != name {
-		return nil, nil
-	}
-
-	var found []string
-	for metric, err := range src.Metrics(ctx, prefix) {
+// metricNamed returns the metric of a name: what is stored for it, or else the only one whose name becomes it where
+// only letters, digits, _ and : are allowed.
+func metricNamed(ctx context.Context, src Source, name string) (found []metricAs, err error) {
+	for _, stored := range names.Of(name) {
+		known, err := src.KnownMetric(ctx, stored)
 		if err != nil {
 			return nil, err
 		}
-		if Escape(metric) != name {
-			continue
-		}
-		if found = append(found, metric); len(found) == 2 {
-			return nil, &EvaluationError{fmt.Errorf("%s stands for several metrics, %s and %s: name one as {%q}",
-				name, found[0], found[1], found[0])}
+		if known {
+			found = append(found, metricAs{stored, name})
 		}
 	}
-	if found == nil {
-		return nil, nil
+	prefix, _, escaped := strings.Cut(name, "_")
+	if len(found) > 0 || !escaped || Escape(name) != name {
+		return found, nil
 	}
-	return []metricAs{{found[0], name}}, nil
+
+	for _, start := range names.Starts(prefix) {
+		for metric, err := range src.Metrics(ctx, start) {
+			if err != nil {
+				return nil, err
+			}
+			if Escape(names.Shown(metric)) != name {
+				continue
+			}
+			if found = append(found, metricAs{metric, name}); len(found) == 2 {
+				one, other := names.Shown(found[0].metric), names.Shown(metric)
+				return nil, &EvaluationError{fmt.Errorf("%s stands for several metrics, %s and %s: name one as {%q}",
+					name, one, other, one)}
+			}
+		}
+	}
+	return found, nil
 }
 
 // Escape returns the name that a metric has where only letters, digits, _ and : are allowed, with _ for all else.

@@ -12,6 +12,7 @@ import (
 
 	"downpour/encoding"
 	"downpour/gateway/api/httpapi/queryroutes"
+	"downpour/gateway/extra/prometheus/names"
 	"downpour/gateway/extra/prometheus/promql"
 	"downpour/gateway/metadata/lookup"
 	"downpour/gateway/uid"
@@ -89,11 +90,11 @@ func (h *handlers) labels(w http.ResponseWriter, r *request) error {
 	}
 	if len(l.selectors) > 0 {
 		return h.listSeries(w, r, l, func(found []promql.Labels) error {
-			names := map[string]bool{}
+			seen := map[string]bool{}
 			for _, s := range found {
-				s.Each(func(name, _ string) { names[name] = true })
+				s.Each(func(name, _ string) { seen[name] = true })
 			}
-			return writeList(w, slices.Sorted(maps.Keys(names)), l.limit)
+			return writeList(w, slices.Sorted(maps.Keys(seen)), l.limit)
 		})
 	}
 
@@ -106,12 +107,14 @@ func (h *handlers) labels(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	names := []string{nameLabel}
+	list := []string{nameLabel}
 	for _, e := range entries {
-		names = append(names, e.Name)
+		if e.Name != names.None {
+			list = append(list, names.Shown(e.Name))
+		}
 	}
-	slices.Sort(names)
-	return writeList(w, names, l.limit)
+	slices.Sort(list)
+	return writeList(w, slices.Compact(list), l.limit)
 }
 
 // maxNames bounds a list of names.
@@ -142,20 +145,28 @@ func (h *handlers) labelValues(w http.ResponseWriter, r *request, name string) e
 	if err := h.metadata.AwaitRecorded(ctx); err != nil {
 		return err
 	}
-	found, err := h.metadata.Lookup.Values(ctx, lookup.Query{}, name, limit)
-	if nameless := (*uid.NoSuchNameError)(nil); errors.As(err, &nameless) {
-		return writeList(w, []string{}, 0)
+	values, known, more := map[string]bool{}, false, false
+	for _, key := range names.Of(name) {
+		found, err := h.metadata.Lookup.Values(ctx, lookup.Query{}, key, limit)
+		if nameless := (*uid.NoSuchNameError)(nil); errors.As(err, &nameless) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		known, more = true, more || found.More
+		for _, v := range found.Values {
+			values[names.Shown(v)] = true
+		}
 	}
-	if err != nil {
-		return err
-	}
-	if h.metadata.FlushMeta == nil && len(found.Values) == 0 {
+	list := slices.Sorted(maps.Keys(values))
+	switch {
+	case known && h.metadata.FlushMeta == nil && len(list) == 0:
 		return writeData(w, []string{}, noMeta)
+	case more:
+		return writeData(w, list[:min(limit, len(list))], truncated)
 	}
-	if found.More {
-		return writeData(w, found.Values, truncated)
-	}
-	return writeList(w, found.Values, 0)
+	return writeList(w, list, limit)
 }
 
 // noMeta is the warning where values of all metrics are wanted and puts record no series.
@@ -179,14 +190,14 @@ func (h *handlers) valuesOf(w http.ResponseWriter, r *request, l listed, name st
 func (h *handlers) metrics(w http.ResponseWriter, r *request, l listed) error {
 	ctx, cancel := context.WithTimeout(r.Context(), h.Timeout)
 	defer cancel()
-	names, ok, err := h.engine.Metrics(ctx, &source{h: h}, l.selectors)
+	list, ok, err := h.engine.Metrics(ctx, &source{h: h}, l.selectors)
 	if err != nil {
 		return err
 	}
 	if !ok {
 		return h.valuesOf(w, r, l, nameLabel)
 	}
-	return writeList(w, names, l.limit)
+	return writeList(w, list, l.limit)
 }
 
 // noMetadata handles metadata: nothing is known of the types and units of metrics.
