@@ -39,7 +39,8 @@ func newCounters(log *slog.Logger) *counters {
 		points: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "downpour_put_points_total",
 			Help: "Points put, this host's own metrics included, by outcome: stored or refused."}, []string{"outcome"}),
 		sources: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "downpour_put_stored_points_total",
-			Help: "Points stored, by source: http, telnet, or own for this host's own metrics."}, []string{"source"}),
+			Help: "Points stored, by source: http, telnet, remote_write, otlp, or own for this host's own metrics."},
+			[]string{"source"}),
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "downpour_put_refused_points_total",
 			Help: "Points refused, by the route or telnet command by which they came and the reason that the log " +
 				"names, with _ for spaces; without those of requests that could not be read."},
@@ -56,7 +57,7 @@ func newCounters(log *slog.Logger) *counters {
 
 	// A counter that begins at 0 has a rate from the first time that it counts.
 	c.Puts(0, 0)
-	for _, d := range []activity.Source{activity.HTTP, activity.Telnet, activity.Own} {
+	for _, d := range activity.Sources() {
 		c.sources.WithLabelValues(d.String())
 	}
 	c.queries.WithLabelValues(strconv.Itoa(http.StatusOK))

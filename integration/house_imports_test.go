@@ -180,6 +180,7 @@ var ownerTable = []owner{
 	{module: "github.com/apache/arrow/go/v15/parquet", dir: "gateway/extra/tools/pointfile"},
 	{module: "github.com/gorilla/websocket", dir: "gateway/api/ws"},
 	{module: "github.com/prometheus/prometheus", dir: "gateway/extra/prometheus/promql"},
+	{module: "go.opentelemetry.io/collector/pdata", dir: "gateway/extra/otlp"},
 	{module: "gonum.org/v1/plot", dir: "gateway/extra/graph/picture"},
 	{module: "github.com/yuin/goldmark", dir: "gateway/extra/docsite"},
 	{module: "github.com/caarlos0/env", dir: "main", who: "which only mains may"},
@@ -220,6 +221,7 @@ var extraUsers = []string{"gateway/cmd", "integration", "bench"}
 // extraImports are the extras that an extra may import, by their folders.
 var extraImports = map[string][]string{
 	"hostmetrics": {"dashboards"},                                                 // it has one
+	"otlp":        {"prometheus"},                                                 // its rule of names
 	"retention":   {"hostmetrics"},                                                // knows its metrics
 	"rollups":     {"retention"},                                                  // none of rows that are past
 	"tools":       {"dashboards", "hostmetrics", "opspage", "retention", "trees"}, // commands

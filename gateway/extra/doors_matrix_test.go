@@ -193,8 +193,10 @@ var routeScopes = func() map[string]auth.Scope {
 	out := map[string]auth.Scope{
 		"": 0, "favicon.ico": 0, "d": 0, "ops": 0, "docs": 0, "api/ops": auth.All, "api/ops/series": auth.All,
 		"api/series/top": auth.All, "api/ops/": auth.All, "healthz": 0, "readyz": 0, "api/ws": 0, "api/put": auth.Write,
-		"api/rollup": auth.Write, "api/histogram": auth.Write, "api/dropcaches": auth.All,
-		"dropcaches": auth.All, "logs": auth.All, "api/tools/export": auth.Read, "api/tools/names": auth.Read,
+		"api/rollup": auth.Write, "api/histogram": auth.Write, "prometheus/api/v1/write": auth.Write,
+		"v1/metrics":     auth.Write,
+		"api/dropcaches": auth.All,
+		"dropcaches":     auth.All, "logs": auth.All, "api/tools/export": auth.Read, "api/tools/names": auth.Read,
 		"api/tools/import": auth.Write, "api/tools/assign": auth.Write, "api/tools/rename": auth.Admin,
 		"api/tools/trees": auth.Write, "api/tools/delete": auth.Admin, "api/tools/uid": auth.Admin,
 		"api/tools/fsck": auth.Admin, "api/tools/checkpoint": auth.Admin, "api/tools/retention": auth.Admin,

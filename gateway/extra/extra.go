@@ -14,6 +14,7 @@ import (
 	"downpour/gateway/extra/graph/graphroutes"
 	"downpour/gateway/extra/hostmetrics"
 	"downpour/gateway/extra/opspage"
+	"downpour/gateway/extra/otlp/otlproutes"
 	"downpour/gateway/extra/prometheus/promroutes"
 	"downpour/gateway/extra/retention"
 	"downpour/gateway/extra/rollups"
@@ -29,6 +30,7 @@ func All() []gateway.Extra {
 		gexproutes.New(),
 		graphroutes.New(new(graphroutes.Settings)),
 		promroutes.New(),
+		otlproutes.New(new(otlproutes.Settings)),
 		trees.New(new(trees.Settings)),
 		hostmetrics.New(new(hostmetrics.Settings)),
 		dashboards.New(), // shows this host's metrics

@@ -15,6 +15,8 @@ const (
 	TelnetSpelling Spelling = iota + 2
 	ImportSpelling
 	JSONSpelling
+	// NamesSpelling is the names themselves: metric 00 tagk 01 tagv 00 tagk 01 tagv …, the tags in any order.
+	NamesSpelling
 )
 
 // maxSpelling is the most bytes of a spelling that is looked up. A longer

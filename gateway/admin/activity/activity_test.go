@@ -93,8 +93,9 @@ func TestPuts(t *testing.T) {
 	p.Add(noon.Add(4*time.Second), HTTP, 100, 100)
 	got := p.Lately(noon.Add(4*time.Second), 5)
 	want := Lately{
-		From:    noon.Unix() - 1,
-		Stored:  [sources][]int64{HTTP: {0, 10, 0, 7, 0}, Telnet: {0, 5, 0, 0, 0}, Own: {0, 0, 0, 0, 0}},
+		From: noon.Unix() - 1,
+		Stored: [sources][]int64{HTTP: {0, 10, 0, 7, 0}, Telnet: {0, 5, 0, 0, 0}, Own: make([]int64, 5),
+			RemoteWrite: make([]int64, 5), OTLP: make([]int64, 5)},
 		Refused: []int64{0, 1, 0, 2, 3},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -14,16 +14,23 @@ const Seconds = 300
 // Source is where points come from.
 type Source uint8
 
+// Sources are all of them.
+func Sources() []Source { return []Source{HTTP, Telnet, Own, RemoteWrite, OTLP} }
+
 // The sources.
 const (
-	HTTP   Source = iota
-	Telnet        // the line protocol
-	Own           // this host's own metrics
+	HTTP        Source = iota
+	Telnet             // the line protocol
+	Own                // this host's own metrics
+	RemoteWrite        // Prometheus' protocol
+	OTLP               // OpenTelemetry's, over HTTP
 	sources
 )
 
 // String returns the name of the source, as metrics and answers have it.
-func (f Source) String() string { return [sources]string{"http", "telnet", "own"}[f] }
+func (f Source) String() string {
+	return [sources]string{"http", "telnet", "own", "remote_write", "otlp"}[f]
+}
 
 // Puts counts points by second, and refusals by reason. The zero value is empty. Its methods may
 // be called from many goroutines.

@@ -120,7 +120,7 @@ func (a *API) route(routes map[string]httpio.Endpoint, w http.ResponseWriter, r 
 		return
 	}
 	a.tellOperator(e, w, r)
-	account := a.Memory.Open(memoryClass(path))
+	account := a.Memory.Open(e.Memory)
 	defer account.Close()
 	if err := a.withinWriteTime(e, w, r.WithContext(memory.With(r.Context(), account))); err != nil {
 		httpio.WriteError(w, r, a.Log, err)
@@ -181,16 +181,6 @@ func checkSerializer(r *http.Request, path string) error {
 	}
 	return &httpio.Error{Code: http.StatusBadRequest, Message: "Requested serializer was not found",
 		Details: "Could not find a serializer with the name: " + name}
-}
-
-// memoryClass returns the class by which the process's memory is shared out among
-// routes.
-func memoryClass(route string) memory.Class {
-	switch route {
-	case "api/put", "api/rollup", "api/histogram":
-		return memory.Write
-	}
-	return memory.Query
 }
 
 // noPage answers a path that is no route. Source: HttpQuery.notFound.

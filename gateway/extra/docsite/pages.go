@@ -86,6 +86,8 @@ var operating = []Page{
 	{"sizing", "gateway/docs/sizing.md",
 		"disk, memory and cores for so many series and points; how to check your own store"},
 	{"collectors", "gateway/docs/collectors.md", "collectd, telegraf, tcollector or a shell that write into a gateway"},
+	{"remote-write", "gateway/docs/remote-write.md", "a Prometheus that writes into OpenTSDB's tables"},
+	{"otlp", "gateway/docs/otlp.md", "OpenTelemetry's metrics: SDKs and collectors that write into a gateway"},
 	{"troubleshooting", "gateway/docs/troubleshooting.md",
 		"what you see, what it means, what to do: messages, refusals, missing points, a slow query"},
 	{"settings", "gateway/docs/settings.md", "every environment variable"},

@@ -213,11 +213,22 @@ func (o *operations) reportPlaces() opsroutes.Places {
 	return p
 }
 
+// sums adds lists of equal length.
+func sums(lists ...[]int64) []int64 {
+	out := make([]int64, len(lists[0]))
+	for _, l := range lists {
+		for i, n := range l {
+			out[i] += n
+		}
+	}
+	return out
+}
+
 func (o *operations) reportPuts(now time.Time) opsroutes.Puts {
 	l := o.Lately.Lately(now, opsSeconds)
 	p := opsroutes.Puts{
 		From:    l.From * 1000,
-		HTTP:    l.Stored[activity.HTTP],
+		HTTP:    sums(l.Stored[activity.HTTP], l.Stored[activity.RemoteWrite], l.Stored[activity.OTLP]),
 		Telnet:  l.Stored[activity.Telnet],
 		Own:     l.Stored[activity.Own],
 		Refused: l.Refused,

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"downpour/pushdown/process/memory"
 	"downpour/pushdown/rpc/auth"
 )
 
@@ -20,6 +21,8 @@ type Endpoint struct {
 	// verb is refused if a page of another site made the browser send it, even as a
 	// link. So a route without Reads is closed to other sites.
 	Reads Verbs
+	// Memory is whose share of the process's memory its requests have: that of queries, or of what takes points.
+	Memory memory.Class
 	// OwnTime is set if requests that write have their own time limit, and not that of writes:
 	// queries that delete, and the long work of tools.
 	OwnTime bool

@@ -18,6 +18,7 @@ import (
 	"downpour/gateway/api/httpapi/httpio"
 	"downpour/gateway/uid"
 	"downpour/gateway/write"
+	"downpour/pushdown/process/memory"
 	"downpour/pushdown/rpc/auth"
 )
 
@@ -42,6 +43,7 @@ func (h *Handlers) Endpoints() map[string]httpio.Endpoint {
 			Scope:  auth.Write,
 			Serve:  h.put,
 			Reads:  httpio.NoVerb,
+			Memory: memory.Write,
 			Denied: h.denied,
 			Absent: httpio.ReadOnly,
 		},
@@ -49,6 +51,7 @@ func (h *Handlers) Endpoints() map[string]httpio.Endpoint {
 			Scope:  auth.Write,
 			Serve:  h.rollup,
 			Reads:  httpio.NoVerb,
+			Memory: memory.Write,
 			Denied: h.denied,
 			Absent: httpio.ReadOnly,
 		},
@@ -56,6 +59,7 @@ func (h *Handlers) Endpoints() map[string]httpio.Endpoint {
 			Scope:  auth.Write,
 			Serve:  h.histogram,
 			Reads:  httpio.NoVerb,
+			Memory: memory.Write,
 			Denied: h.denied,
 			Absent: httpio.ReadOnly,
 		},

@@ -75,7 +75,7 @@ func TestSettings_defaults(t *testing.T) {
 			continue // described in words
 		}
 		for i, name := range names {
-			said, want := plain.Replace(defaults[i]), byName[plain.Replace(name)]
+			said, want := plain.Replace(defaults[i]), plain.Replace(byName[plain.Replace(name)])
 			if strings.Contains(said, " ") || said == "" {
 				continue
 			}

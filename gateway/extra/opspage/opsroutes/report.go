@@ -147,7 +147,7 @@ type Run struct {
 // Puts are the points of the last seconds, and why points were refused.
 type Puts struct {
 	From    int64     `json:"from"` // of the first second
-	HTTP    []int64   `json:"http"` // stored, by second
+	HTTP    []int64   `json:"http"` // stored, by second: by puts, remote write and OTLP
 	Telnet  []int64   `json:"telnet"`
 	Own     []int64   `json:"own"`     // this host's own metrics
 	Refused []int64   `json:"refused"` // by all protocols

@@ -76,10 +76,7 @@ func readRequest(w http.ResponseWriter, r *http.Request) (asked remote.ReadReque
 	if method, err := httpio.Method(r); err != nil || method != http.MethodPost {
 		return asked, httpio.MethodNotAllowed(r.Method)
 	}
-	plain := r.WithContext(r.Context())
-	plain.Header = r.Header.Clone()
-	plain.Header.Del("Content-Encoding") // it is always snappy, as a block
-	packed, err := httpio.ReadBodyUpTo(w, plain, remote.MaxRequest)
+	packed, err := readPacked(w, r, remote.MaxRequest)
 	if err != nil {
 		return asked, err
 	}

@@ -13,9 +13,11 @@ import (
 	"time"
 
 	"downpour/gateway"
+	"downpour/gateway/admin/activity"
 	"downpour/gateway/api/httpapi/httpio"
 	"downpour/gateway/api/httpapi/metaroutes"
 	"downpour/gateway/api/httpapi/queryroutes"
+	"downpour/gateway/extra/prometheus/intake"
 	"downpour/gateway/extra/prometheus/promql"
 	"downpour/gateway/uid"
 	"downpour/pushdown/process/memory"
@@ -35,6 +37,7 @@ func open(_ context.Context, c *gateway.Core) (gateway.Parts, error) {
 		names:    c.Names,
 		metadata: c.Metadata,
 		log:      c.Log,
+		intake:   intake.New(c, activity.RemoteWrite),
 	}
 	routes := map[string]httpio.Endpoint{}
 	for path, serve := range map[string]func(http.ResponseWriter, *request) error{
@@ -62,6 +65,14 @@ func open(_ context.Context, c *gateway.Core) (gateway.Parts, error) {
 		OwnTime: true,
 		Absent:  httpio.WriteOnly,
 	}
+	routes[base+"v1/write"] = httpio.Endpoint{
+		Scope:  auth.Write,
+		Serve:  h.remoteWrite,
+		Reads:  httpio.NoVerb,
+		Memory: memory.Write,
+		Denied: h.intake.Denied,
+		Absent: httpio.ReadOnly,
+	}
 	return gateway.Parts{Routes: routes}, nil
 }
 
@@ -87,6 +98,7 @@ type handlers struct {
 	names    *uid.Dictionary
 	metadata metaroutes.Handlers
 	log      *slog.Logger
+	intake   *intake.Intake
 }
 
 // request is a request with its parameters, of the URL and of the body.

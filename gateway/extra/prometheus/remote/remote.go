@@ -56,11 +56,20 @@ const (
 	chunks  = 1
 )
 
-// Unpack returns what a snappy block holds. A block of more than limit bytes is refused before memory is taken for it.
-func Unpack(packed []byte, limit int) ([]byte, error) {
+// UnpackedLen returns how many bytes a snappy block says that it holds.
+func UnpackedLen(packed []byte) (int, error) {
 	n, err := s2.DecodedLen(packed)
 	if err != nil {
-		return nil, fmt.Errorf("cannot read the body as a snappy block: %w", err)
+		return 0, fmt.Errorf("cannot read the body as a snappy block: %w", err)
+	}
+	return n, nil
+}
+
+// Unpack returns what a snappy block holds. A block of more than limit bytes is refused before memory is taken for it.
+func Unpack(packed []byte, limit int) ([]byte, error) {
+	n, err := UnpackedLen(packed)
+	if err != nil {
+		return nil, err
 	}
 	if n > limit {
 		return nil, fmt.Errorf("the body unpacks to %d bytes, at most %d", n, limit)
