@@ -25,7 +25,7 @@ import (
 type SendConfig struct {
 	Server *peer.Server
 	Data   workload.Data
-	// Format is workload.Telnet or workload.JSON (POST /api/put).
+	// Format is workload.Telnet, workload.JSON (POST /api/put) or workload.RemoteWrite.
 	Format workload.Format
 	// Connections is how many connections send at the same time, each a part of the
 	// series in time order. Default 2.
@@ -124,7 +124,7 @@ func (c SendConfig) Send(ctx context.Context, p Payload) (time.Duration, error) 
 			if p.format == workload.Telnet {
 				return c.telnet(ctx, part)
 			}
-			return c.post(ctx, part)
+			return c.post(ctx, part, p.format)
 		})
 	}
 
@@ -182,17 +182,23 @@ func complaints(conn net.Conn) error {
 
 // post has an HTTP client of its own: closing the idle connections of a shared client
 // may hit one that another part is about to use.
-func (c SendConfig) post(ctx context.Context, part iter.Seq[workload.Chunk]) error {
+func (c SendConfig) post(ctx context.Context, part iter.Seq[workload.Chunk], format workload.Format) error {
+	url, kind, encoding := c.Server.PutURL+"/api/put", "application/json", ""
+	if format == workload.RemoteWrite { // VictoriaMetrics has it under this path, too
+		url, kind, encoding = c.Server.URL+"/prometheus/api/v1/write", "application/x-protobuf", "snappy"
+	}
 	client := &http.Client{Transport: &http.Transport{DisableCompression: true}}
 	defer client.CloseIdleConnections()
 
 	for chunk := range part {
-		req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.Server.PutURL+"/api/put",
-			bytes.NewReader(chunk.Text))
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(chunk.Text))
 		if err != nil {
 			return err
 		}
-		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Content-Type", kind)
+		if encoding != "" {
+			req.Header.Set("Content-Encoding", encoding)
+		}
 
 		resp, err := client.Do(req)
 		if err != nil {

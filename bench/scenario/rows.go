@@ -122,6 +122,13 @@ var scenarios = []scenario{
 			aims: []aim{rate("http", 1, victoria).beside("VictoriaMetrics over HTTP")}},
 		do(noteDurable),
 	}},
+	{rows: words("remotewrite"), seconds: 40, on: own, steps: []step{
+		puts{sides: onOwn, format: workload.RemoteWrite, rounds: 3, data: wholeData, compared: wholeOf(wholeData, sum),
+			figures: "{scale} put, remote write, ",
+			what:    "put by remote write, 1,000 samples a request, embedded, durable",
+			aims:    []aim{rate("remotewrite", 1, victoria).beside("VictoriaMetrics")}},
+		do(noteDurable),
+	}},
 	{rows: words("embedded"), seconds: 25, big: 70, on: own, steps: []step{
 		asks{sides: onOwn, figures: "{scale} own storage, ", unit: bucket,
 			what:      "sum:5m-avg, embedded, straight after loading",

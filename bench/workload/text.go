@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"iter"
 	"strconv"
+
+	"github.com/klauspost/compress/s2"
 )
 
 // Format is how points are spelled.
@@ -13,14 +15,17 @@ const (
 	Telnet Format = "telnet" // put cpu.user 1700000000 42 host=… a line
 	Import Format = "import" // the same without put, as tsdb import reads it
 	JSON   Format = "json"   // arrays for POST /api/put, one a line
+
+	// RemoteWrite is requests of Prometheus' remote write, packed. Each sample has its labels, as Prometheus sends it.
+	RemoteWrite Format = "remote write"
 )
 
-// Formats are all of them.
+// Formats are those that are text.
 var Formats = []Format{Telnet, Import, JSON}
 
 // Chunk is some points spelled out.
 type Chunk struct {
-	Text   []byte // whole lines, or one JSON array; valid until the next one
+	Text   []byte // whole lines, one JSON array or one request; valid until the next one
 	Points int
 }
 
@@ -78,6 +83,7 @@ type writer struct {
 	format Format
 	series []spelledSeries
 	text   []byte
+	packed []byte // of remote write
 	points int
 }
 
@@ -90,6 +96,10 @@ type spelledSeries struct {
 
 func (f Format) spellSeries(metric Metric, tags []Tag) spelledSeries {
 	s := spelledSeries{decimals: metric.Decimals}
+	if f == RemoteWrite {
+		s.head = labels(metric, tags)
+		return s
+	}
 	if f == JSON {
 		s.head = fmt.Appendf(nil, `{"metric":%q,"timestamp":`, metric.Name)
 		for n, t := range tags {
@@ -109,7 +119,9 @@ func (f Format) spellSeries(metric Metric, tags []Tag) spelledSeries {
 
 // point spells one point. v is to be divided by 10^decimals of its series.
 func (w *writer) point(s *spelledSeries, at, v int64) {
-	if w.format != JSON {
+	if w.format == RemoteWrite {
+		w.text = appendSample(w.text, s, at, v)
+	} else if w.format != JSON {
 		w.text = append(w.text, s.head...)
 		w.text = append(strconv.AppendInt(w.text, at, 10), ' ')
 		w.text = append(AppendValue(w.text, v, s.decimals), s.tail...)
@@ -130,6 +142,10 @@ func (w *writer) takeChunk() Chunk {
 		w.text = append(w.text, "]\n"...)
 	}
 	c := Chunk{w.text, w.points}
+	if w.format == RemoteWrite {
+		w.packed = s2.EncodeSnappy(w.packed[:cap(w.packed)], w.text)
+		c.Text = w.packed
+	}
 	w.text, w.points = w.text[:0], 0
 	return c
 }
