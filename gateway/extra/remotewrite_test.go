@@ -99,6 +99,7 @@ var rwNames = [][]string{
 // are stored, also in what they push down.
 //
 //fault:names-escaped-not-listed {start, escaped} => {start}
+//fault:promql-no-labels-shown t.V == names.None => t.V == ""
 func TestPromQL_escaped(t *testing.T) {
 	t.Parallel()
 	b := open(t, nil)
@@ -217,6 +218,8 @@ func escapedReads(b *bench) {
 
 // A name that another protocol has stored as it is, because the settings allow its signs, is found next to escaped
 // ones.
+//
+//fault:promql-one-key-of-two > 1 => > 9
 func TestPromQL_specialChars(t *testing.T) {
 	t.Parallel()
 	b := open(t, func(c *gateway.Config) { c.AllowSpecialChars = ": " })
@@ -303,6 +306,8 @@ func TestRemoteWrite_values(t *testing.T) {
 }
 
 // What cannot be stored is named, and costs no other sample.
+//
+//fault:infinite-sample-stored p.Value.Float => false
 func TestRemoteWrite_badNeighbours(t *testing.T) {
 	t.Parallel()
 	b := open(t, func(c *gateway.Config) { c.AutoMetrics, c.MaxTags = "false", 3 })
@@ -452,6 +457,7 @@ func TestRemoteWrite_refusedRequests(t *testing.T) {
 // again, and then each point is there once.
 //
 //fault:remote-write-not-waited-for p.batch.Wait(ctx) => error(nil)
+//fault:good-sample-refused-for-ever write.IsStorage(err) => err == nil
 func TestRemoteWrite_durable(t *testing.T) {
 	t.Parallel()
 	const sent = 700 // more than share a batch
@@ -494,23 +500,28 @@ func TestRemoteWrite_durable(t *testing.T) {
 			t.Errorf("after a crash there are %d series by OTLP, want 1", len(got))
 		}
 
-		for _, fault := range []error{store.ErrUnavailable, store.ErrFull, store.ErrStalled} {
-			metric := metric + fmt.Sprintf("%p", fault)
+		for i, fault := range []faultstore.Rule{
+			{Op: faultstore.Apply, Table: "tsdb", Err: store.ErrUnavailable},
+			{Op: faultstore.Apply, Table: "tsdb", Err: store.ErrFull},
+			{Op: faultstore.Apply, Table: "tsdb", Err: store.ErrStalled},
+			{Op: faultstore.Get, Table: "tsdb-uid", Err: store.ErrDenied}, // the names are new
+		} {
+			metric := metric + strconv.Itoa(i)
 			all := series(metric)[:len(all)]
-			faulty.Set(faultstore.Rule{Op: faultstore.Apply, Table: "tsdb", Err: fault})
+			faulty.Set(fault)
 			a := rwSend(b, all...)
 			if a.Status != 503 || a.Header.Get("Retry-After") == "" ||
 				!strings.Contains(a.Body, "send the request again") {
-				t.Errorf("%v: got %d %s, want 503 with Retry-After", fault, a.Status, a.Body)
+				t.Errorf("%v: got %d %s, want 503 with Retry-After", fault.Err, a.Status, a.Body)
 			}
 			a = otlp(metric)
 			if a.Status != 503 || a.Header.Get("Retry-After") == "" || !strings.Contains(a.Body, `"code":14`) {
-				t.Errorf("otlp, %v: got %d %s, want 503 with Retry-After", fault, a.Status, a.Body)
+				t.Errorf("otlp, %v: got %d %s, want 503 with Retry-After", fault.Err, a.Status, a.Body)
 			}
 			faulty.Set()
 			rwMust(b, all...)
 			if got := rwRead(b, named(metric)); len(got) != len(all) {
-				t.Errorf("sent again after %v: %d series, want %d", fault, len(got), len(all))
+				t.Errorf("sent again after %v: %d series, want %d", fault.Err, len(got), len(all))
 			}
 		}
 	}

@@ -211,7 +211,7 @@ func (t *taking) add(ctx context.Context, key *write.SeriesKey, p Point) error {
 	if p.Err != nil {
 		return p.Err
 	}
-	if p.Value.Float && math.IsInf(p.Value.Double(), 0) {
+	if p.Value.Float && math.IsInf(p.Value.Double(), 0) { //fault:infinite-sample-stored TestRemoteWrite_badNeighbours
 		return errInfinite
 	}
 	at, err := timeOf(p.Time)
@@ -247,7 +247,8 @@ func timeOf(ms int64) (int64, error) {
 
 // failed records a point that is not stored.
 func (t *taking) failed(ctx context.Context, i int, err error) {
-	if write.IsStorage(err) || ctx.Err() != nil { // once the request is over, errors are not the point's
+	if write.IsStorage(err) || ctx.Err() != nil { //fault:good-sample-refused-for-ever TestRemoteWrite_durable
+		// Once the request is over, errors are not the point's.
 		t.unstored(ctx, 1, err)
 		return
 	}

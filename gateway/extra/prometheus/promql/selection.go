@@ -86,7 +86,7 @@ func chooseFilter(ctx context.Context, src Source, key string,
 	if key == "" {
 		return nil, true, nil // no label has this name
 	}
-	if len(names.Of(key)) > 1 {
+	if len(names.Of(key)) > 1 { //fault:promql-one-key-of-two TestPromQL_specialChars
 		return nil, false, nil // a filter is for one key, and this label may be stored under several
 	}
 	key = names.Stored(key)

@@ -77,64 +77,71 @@ const spanBytes = 3 * 8
 // ErrHistogram refuses native histograms.
 var ErrHistogram = errors.New("native histograms are not supported: OpenTSDB's tables hold numbers; send classic ones")
 
-var errBroken = errors.New("a message is cut off or broken")
+var errUnreadable = errors.New("cannot read the request: a message is cut off or broken")
 
 // Parse checks that a body, unpacked, is a request, and returns it; the body must not change. It calls reserve before
 // it takes memory, and returns its error.
 func Parse(body []byte, reserve func(bytes int64) error) (*Request, error) {
-	body = body[:len(body):len(body)]
 	r := &Request{body: body}
 	if len(body) > MaxBody { // positions are 32 bits
 		return nil, fmt.Errorf("the request has %d bytes, at most %d", len(body), MaxBody)
 	}
 	reserved := 0
-	err := fields(body, func(number protowire.Number, v value) error {
-		if number != seriesField {
-			return nil
+	for rest := body; len(rest) > 0; {
+		number, v, after, ok := next(rest)
+		if !ok {
+			return nil, errUnreadable
 		}
-		points, err := check(v)
-		if err != nil || points == 0 {
-			return err
+		rest = after
+		if number != seriesField {
+			continue
+		}
+		points, ok := check(v)
+		if !ok {
+			return nil, errUnreadable
+		}
+		if points == 0 {
+			continue
 		}
 		if len(r.series) == reserved {
 			more := max(1024, reserved)
 			if err := reserve(int64(more) * spanBytes); err != nil {
-				return err
+				return nil, err
 			}
 			reserved += more
 		}
-		from := len(body) - cap(v.bytes) // a part of the body whose capacity reaches to the end
-		r.series = append(r.series, span{uint32(from), uint32(from + len(v.bytes))})
+		to := len(body) - len(rest)
+		r.series = append(r.series, span{uint32(to - len(v.bytes)), uint32(to)})
 		r.points += points
-		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("cannot read the request: %w", err)
 	}
 	return r, nil
 }
 
 // check checks a series and returns how many points it has.
-func check(series value) (points int, err error) {
+func check(series value) (points int, ok bool) {
 	if series.kind != protowire.BytesType {
-		return 0, errBroken
+		return 0, false
 	}
-	err = fields(series.bytes, func(number protowire.Number, v value) error {
+	for rest := series.bytes; len(rest) > 0; {
+		var number protowire.Number
+		var v value
+		if number, v, rest, ok = next(rest); !ok {
+			return 0, false
+		}
 		switch number {
 		case labelField:
-			_, _, err := label(v)
-			return err
+			_, _, ok = label(v)
 		case sampleField:
 			points++
-			_, err := sample(v)
-			return err
+			_, ok = sample(v)
 		case histogramField:
 			points++
-			return nil
 		}
-		return nil
-	})
-	return points, err
+		if !ok {
+			return 0, false
+		}
+	}
+	return points, true
 }
 
 // Series is how many series have points.
@@ -149,35 +156,46 @@ const nameLabel = "__name__"
 
 // Key sets k to the names of series i.
 func (r *Request) Key(i int, k *intake.Key) error {
-	metric, named := "", 0
-	_ = fields(r.of(i), func(number protowire.Number, v value) error { // checked before
-		if number == labelField {
-			if name, text, _ := label(v); name == nameLabel {
-				metric = text
-				named++
-			}
-		}
-		return nil
-	})
-	if err := k.Reset(metric); err != nil {
+	if err := k.Reset(metricOf(r.of(i))); err != nil {
 		return err
 	}
-	if named > 1 {
-		return errTwoNames
-	}
-	return fields(r.of(i), func(number protowire.Number, v value) error {
-		if number != labelField {
-			return nil
+	named := false
+	for rest := r.of(i); len(rest) > 0; {
+		var number protowire.Number
+		var v value
+		if number, v, rest, _ = next(rest); number != labelField {
+			continue
 		}
 		name, text, _ := label(v)
-		if name == nameLabel {
-			return nil
-		}
-		if k.Tags() == maxLabels {
+		switch {
+		case name == nameLabel && named:
+			return errTwoNames
+		case name == nameLabel:
+			named = true
+			continue
+		case k.Tags() == maxLabels:
 			return fmt.Errorf("more than %d labels", maxLabels)
 		}
-		return k.Add(name, text)
-	})
+		if err := k.Add(name, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// metricOf returns the metric of a series; "" if it has none.
+func metricOf(series []byte) string {
+	for rest := series; len(rest) > 0; {
+		var number protowire.Number
+		var v value
+		if number, v, rest, _ = next(rest); number != labelField {
+			continue
+		}
+		if name, text, _ := label(v); name == nameLabel { // most often the first
+			return text
+		}
+	}
+	return ""
 }
 
 // maxLabels is the most labels that are looked at: a row key has at most as many tags.
@@ -187,7 +205,10 @@ var errTwoNames = fmt.Errorf("the label %s is there twice", nameLabel)
 
 // Each calls yield with the points of series i.
 func (r *Request) Each(i int, yield func(intake.Point) bool) {
-	_ = fields(r.of(i), func(number protowire.Number, v value) error {
+	for rest := r.of(i); len(rest) > 0; {
+		var number protowire.Number
+		var v value
+		number, v, rest, _ = next(rest) // checked before, as all below
 		var p intake.Point
 		switch number {
 		case sampleField:
@@ -195,56 +216,60 @@ func (r *Request) Each(i int, yield func(intake.Point) bool) {
 		case histogramField:
 			p.Err = ErrHistogram
 		default:
-			return nil
+			continue
 		}
 		if !yield(p) {
-			return errEnough
+			return
 		}
-		return nil
-	})
+	}
 }
 
-var errEnough = errors.New("enough")
-
 // label reads a label.
-func label(v value) (name, text string, err error) {
+func label(v value) (name, text string, ok bool) {
 	if v.kind != protowire.BytesType {
-		return "", "", errBroken
+		return "", "", false
 	}
-	err = fields(v.bytes, func(number protowire.Number, v value) error {
+	for rest := v.bytes; len(rest) > 0; {
+		var number protowire.Number
+		var v value
+		if number, v, rest, ok = next(rest); !ok {
+			return "", "", false
+		}
 		switch {
 		case number > 2:
-			return nil
 		case v.kind != protowire.BytesType:
-			return errBroken
+			return "", "", false
 		case number == 1:
 			name = v.text()
 		default:
 			text = v.text()
 		}
-		return nil
-	})
-	return name, text, err
+	}
+	return name, text, true
 }
 
 // sample reads a sample.
-func sample(v value) (p intake.Point, err error) {
+func sample(v value) (p intake.Point, ok bool) {
 	if v.kind != protowire.BytesType {
-		return p, errBroken
+		return p, false
 	}
 	p.Value = encoding.FloatValue(0)
-	err = fields(v.bytes, func(number protowire.Number, v value) error {
+	for rest := v.bytes; len(rest) > 0; {
+		var number protowire.Number
+		var v value
+		if number, v, rest, ok = next(rest); !ok {
+			return p, false
+		}
 		switch {
 		case number == 1 && v.kind == protowire.Fixed64Type:
 			p.Value = encoding.FloatValue(math.Float64frombits(v.number))
 		case number == 2 && v.kind == protowire.VarintType:
 			p.Time = int64(v.number)
 		case number <= 2:
-			return errBroken
+			return p, false
 		}
-		return nil
-	})
-	return p, err
+	}
+	return p, true
 }
 
 // value is the value of a field: a number or bytes.
@@ -257,32 +282,34 @@ type value struct {
 // text is the bytes, which do not change.
 func (v value) text() string { return unsafe.String(unsafe.SliceData(v.bytes), len(v.bytes)) }
 
-// fields calls each with the fields of a message.
-func fields(b []byte, each func(protowire.Number, value) error) error {
-	for len(b) > 0 {
-		number, kind, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return errBroken
+// next reads the first field of a message, and returns what is behind it.
+func next(b []byte) (number protowire.Number, v value, rest []byte, ok bool) {
+	// Nearly all fields are text, of less than 128 bytes.
+	if len(b) >= 2 && b[0] < 0x80 && b[0]&7 == byte(protowire.BytesType) && b[1] < 0x80 && b[0] >= 8 {
+		end := 2 + int(b[1])
+		if end > len(b) {
+			return 0, v, nil, false
 		}
-		b = b[n:]
-		v := value{kind: kind}
-		switch kind {
-		case protowire.VarintType:
-			v.number, n = protowire.ConsumeVarint(b)
-		case protowire.Fixed64Type:
-			v.number, n = protowire.ConsumeFixed64(b)
-		case protowire.BytesType:
-			v.bytes, n = protowire.ConsumeBytes(b)
-		default:
-			n = protowire.ConsumeFieldValue(number, kind, b)
-		}
-		if n < 0 {
-			return errBroken
-		}
-		b = b[n:]
-		if err := each(number, v); err != nil {
-			return err
-		}
+		return protowire.Number(b[0] >> 3), value{kind: protowire.BytesType, bytes: b[2:end]}, b[end:], true
 	}
-	return nil
+	number, kind, n := protowire.ConsumeTag(b)
+	if n < 0 {
+		return 0, v, nil, false
+	}
+	b = b[n:]
+	v.kind = kind
+	switch kind {
+	case protowire.VarintType:
+		v.number, n = protowire.ConsumeVarint(b)
+	case protowire.Fixed64Type:
+		v.number, n = protowire.ConsumeFixed64(b)
+	case protowire.BytesType:
+		v.bytes, n = protowire.ConsumeBytes(b)
+	default:
+		n = protowire.ConsumeFieldValue(number, kind, b)
+	}
+	if n < 0 {
+		return 0, v, nil, false
+	}
+	return number, v, b[n:], true
 }
