@@ -49,6 +49,8 @@ func openProm(t *testing.T) *bench {
 
 // A metric is found by its name, and by its escaped name where no other is meant; the answer has the name that was
 // written.
+//
+//fault:promql-end-excluded > end => >= end
 func TestPromQL_names(t *testing.T) {
 	t.Parallel()
 	b := openProm(t)
@@ -61,6 +63,7 @@ func TestPromQL_names(t *testing.T) {
 		`net_bytes_in`:             `{"__name__":"net_bytes_in","host":"c"} 5`,
 		`{__name__=~"disk.*"}`:     `{"__name__":"disk/used","host":"a"} 6`,
 		`{__name__=~"disk_.*"}`:    ``,
+		`timestamp(disk_used)`:     `{"host":"a"} 1356998400`,
 		`disk_used or up`:          `{"__name__":"disk_used","host":"a"} 6`,
 		`disk_used{nokey="x"}`:     ``,
 		`disk_used{host="日本"}`:     ``,
@@ -202,7 +205,6 @@ func TestPromQL_refused(t *testing.T) {
 //
 //fault:promql-steps-not-reserved max(steps, 1) => 1
 //fault:promql-subquery-not-reserved steps*pointBytes => steps
-//fault:values-beyond-memory-computed memory.Reserve(ctx, values) != nil => false
 func TestPromQL_memory(t *testing.T) {
 	b := open(t, func(cfg *gateway.Config) { cfg.Memory = "64MiB" })
 	var lines []string

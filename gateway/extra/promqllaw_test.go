@@ -30,8 +30,6 @@ const promStart = 1356998400_000
 // and by a pushdown server, on the embedded store, whose older hours are sealed and have later points behind them, and
 // on a simulated HBase, whose regions begin inside hours.
 //
-//fault:window-closed-on-the-left <= t-width => < t-width
-//fault:promql-end-excluded > end => >= end
 //fault:promql-absent-tag-demanded matchAll(matchers, "") => len(matchers) == 0
 //fault:promql-labels-not-checked-again !m.Matches => m.Name == "" && m.Matches
 func TestPromQL_law(t *testing.T) {

@@ -24,7 +24,7 @@ type seriesTable struct {
 }
 
 // spanOverhead is about the bytes of a span without its id and its points.
-const spanOverhead = 280
+const spanOverhead = 272
 
 // series is the state of one series under one salt.
 type series struct {

@@ -36,8 +36,8 @@ type seriesWindows struct {
 	values []float64
 }
 
-// seriesWindowsBytes is about the bytes of seriesWindows without its points.
-const seriesWindowsBytes = 96
+// seriesWindowsBytes is about the bytes of seriesWindows without its points, and of the pointer to it.
+const seriesWindowsBytes = 104
 
 func newWindowDownsampler(part *scanplan.Part) (*windowDownsampler, error) {
 	c, err := window.New(part.Plan.Window)

@@ -103,7 +103,7 @@ func (e *Engine) windowsInSlices(ctx context.Context, r *stage.Request,
 	}
 	defer o.source.free()
 	values := int64(len(o.results)) * int64(r.Plan.Window.Len()) * merge.PointBytes
-	if memory.Reserve(ctx, values) != nil { //fault:values-beyond-memory-computed TestPromQL_memory
+	if memory.Reserve(ctx, values) != nil {
 		return nil, o.stats, refused
 	}
 	memory.Release(ctx, values)

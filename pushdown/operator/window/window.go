@@ -165,7 +165,7 @@ func (c *Computer) Append(times []int64, values []float64, i, j int) ([]int64, [
 		for hi < len(points) && points[hi] <= t {
 			hi++
 		}
-		for lo < hi && points[lo] <= t-width { //fault:window-closed-on-the-left TestPromQL_law
+		for lo < hi && points[lo] <= t-width { //fault:window-closed-on-the-left TestWindows_law
 			lo++
 		}
 		if lo == hi {

@@ -208,7 +208,7 @@ func matches(matchers []*labels.Matcher, l labels.Labels) bool {
 func within(p encoding.Points, start, end int64) encoding.Points {
 	from := sort.Search(len(p.Time), func(i int) bool { return p.Time[i] >= start })
 	to := sort.Search(len(p.Time), func(i int) bool {
-		return p.Time[i] > end //fault:promql-end-excluded TestPromQL_law
+		return p.Time[i] > end //fault:promql-end-excluded TestPromQL_names
 	})
 	return p.Slice(from, max(from, to))
 }

@@ -33,6 +33,8 @@ var windowFunctions = []string{
 
 // Windows have the bits of Prometheus' engine over the same points, also of infinities, NaN, sums that overflow, and
 // marks of series that have ended.
+//
+//fault:window-closed-on-the-left <= t-width => < t-width
 func TestWindows_law(t *testing.T) {
 	r := seedtest.Rand(t)
 	engine := promql.NewEngine(promql.EngineOpts{MaxSamples: 1e7, Timeout: time.Minute,
