@@ -6,8 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"sync"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
