@@ -15,7 +15,8 @@ const (
 	TelnetSpelling Spelling = iota + 2
 	ImportSpelling
 	JSONSpelling
-	// NamesSpelling is the names themselves: metric 00 tagk 01 tagv 00 tagk 01 tagv …, the tags in any order.
+	// NamesSpelling is the names themselves, metric 00 tagk 01 tagv 00 tagk 01 tagv …, the tags in any order; or the
+	// labels of a message of Prometheus' remote write, which begins with 0a, as no metric does.
 	NamesSpelling
 )
 

@@ -260,6 +260,9 @@ func (r *Request) Points() int { return len(r.items) }
 // DataPoint returns the number of the data point that item i is from. Those of one data point are neighbours.
 func (r *Request) DataPoint(i int) int { return r.items[i].of }
 
+// Spelling is nil: attributes are not together with those of their resource.
+func (r *Request) Spelling(int) []byte { return nil }
+
 // Each calls yield with the point of item i.
 func (r *Request) Each(i int, yield func(intake.Point) bool) { yield(r.items[i].point) }
 

@@ -34,6 +34,9 @@ type Request interface {
 	// Series is how many series there are, and Points about how many points.
 	Series() int
 	Points() int
+	// Spelling is what the request has for the names of series i: the same bytes are the same series in all requests of
+	// the protocol. It is empty if there are no such bytes, and begins with no letter.
+	Spelling(i int) []byte
 	// Key sets k to the names of series i. The error refuses all its points.
 	Key(i int, k *Key) error
 	// Each calls yield with the points of series i until it returns false.
@@ -278,12 +281,20 @@ func (t *taking) unstored(ctx context.Context, points int, err error) {
 
 // resolve returns series i. It is valid until the next call.
 func (t *taking) resolve(ctx context.Context, i int) (*write.SeriesKey, error) {
+	spelling := t.of.Spelling(i)
+	if len(spelling) > 0 {
+		if s, ok := t.resolver.Find(spelling); ok {
+			return s, nil
+		}
+	}
 	if err := t.names(i); err != nil {
 		return nil, err
 	}
 	key := t.key.Bytes()
-	if s, ok := t.resolver.Find(key); ok {
-		return s, nil
+	if len(spelling) == 0 {
+		if s, ok := t.resolver.Find(key); ok {
+			return s, nil
+		}
 	}
 	p, err := t.point(key)
 	if err != nil {

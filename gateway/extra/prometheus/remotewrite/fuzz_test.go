@@ -28,8 +28,16 @@ func messages() [][]byte {
 		Metadata: []prompb.MetricMetadata{{MetricFamilyName: "up"}},
 	}
 	b, _ := full.Marshal()
-	return [][]byte{nil, b, b[:len(b)-1], {0x0a, 0x00}, {0x0a, 2, 0x12, 0}, {0x08, 1}, {0x0b}, {0x0a, 0xff}, {0}}
+	return [][]byte{nil, b, b[:len(b)-1], {0x0a, 0x00}, {0x0a, 2, 0x12, 0}, {0x0a, 4, 0x0a, 0, 0x12, 0}, {0x0a, 6, 0x0a, 0, 0x12, 0, 0x0a, 0}, {0x08, 1}, {0x0b}, {0x0a, 0xff}, {0}}
 }
+
+// Messages are the same if their known fields are, to the bit.
+var (
+	sameSample = cmp.Comparer(func(a, b prompb.Sample) bool {
+		return math.Float64bits(a.Value) == math.Float64bits(b.Value) && a.Timestamp == b.Timestamp
+	})
+	sameLabel = cmp.Comparer(func(a, b prompb.Label) bool { return a.Name == b.Name && a.Value == b.Value })
+)
 
 // A body that is read, is read as Prometheus' own messages are.
 func FuzzParse(f *testing.F) {
@@ -56,8 +64,7 @@ func FuzzParse(f *testing.F) {
 				}
 				return true
 			})
-			same := cmp.Comparer(func(a, b float64) bool { return math.Float64bits(a) == math.Float64bits(b) })
-			if d := cmp.Diff(s.Samples, samples, same); d != "" && len(s.Samples)+len(samples) > 0 {
+			if d := cmp.Diff(s.Samples, samples, sameSample); d != "" && len(s.Samples)+len(samples) > 0 {
 				t.Fatalf("% x: series %d: -want +got\n%s", body, i, d)
 			}
 			if got != len(s.Samples)+len(s.Histograms) {
@@ -66,6 +73,12 @@ func FuzzParse(f *testing.F) {
 			var k intake.Key
 			if err := r.Key(i, &k); err == nil && len(k.Bytes()) == 0 {
 				t.Fatalf("% x: series %d has no key", body, i)
+			}
+			if spelling := r.Spelling(i); len(spelling) > 0 {
+				var alone prompb.TimeSeries
+				if err := alone.Unmarshal(spelling); err != nil || !cmp.Equal(alone.Labels, s.Labels, sameLabel) {
+					t.Fatalf("% x: series %d is spelled % x: %v %v, want %v", body, i, spelling, alone.Labels, err, s.Labels)
+				}
 			}
 			points, i = points+got, i+1
 		}

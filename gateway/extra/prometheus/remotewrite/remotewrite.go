@@ -68,11 +68,12 @@ type Request struct {
 	points int
 }
 
-// span is where a series is in the body.
-type span struct{ from, to uint32 }
+// span is where a series is in the body. Its labels are its first bytes, up to points, and nowhere else; or they are
+// among its points, as no sender writes them, and points is from.
+type span struct{ from, points, to uint32 }
 
 // spanBytes is the memory of a span in a list that has grown.
-const spanBytes = 3 * 8
+const spanBytes = 3 * 12
 
 // ErrHistogram refuses native histograms.
 var ErrHistogram = errors.New("native histograms are not supported: OpenTSDB's tables hold numbers; send classic ones")
@@ -96,7 +97,7 @@ func Parse(body []byte, reserve func(bytes int64) error) (*Request, error) {
 		if number != seriesField {
 			continue
 		}
-		points, ok := check(v)
+		points, labels, ok := check(v)
 		if !ok {
 			return nil, errUnreadable
 		}
@@ -111,22 +112,25 @@ func Parse(body []byte, reserve func(bytes int64) error) (*Request, error) {
 			reserved += more
 		}
 		to := len(body) - len(rest)
-		r.series = append(r.series, span{uint32(to - len(v.bytes)), uint32(to)})
+		from := to - len(v.bytes)
+		r.series = append(r.series, span{uint32(from), uint32(from + labels), uint32(to)})
 		r.points += points
 	}
 	return r, nil
 }
 
-// check checks a series and returns how many points it has.
-func check(series value) (points int, ok bool) {
+// check checks a series and returns how many points it has, and the bytes of the labels that it begins with, 0 if
+// others come later.
+func check(series value) (points, labels int, ok bool) {
 	if series.kind != protowire.BytesType {
-		return 0, false
+		return 0, 0, false
 	}
+	began := false // what is not a label
 	for rest := series.bytes; len(rest) > 0; {
 		var number protowire.Number
 		var v value
 		if number, v, rest, ok = next(rest); !ok {
-			return 0, false
+			return 0, 0, false
 		}
 		switch number {
 		case labelField:
@@ -137,11 +141,18 @@ func check(series value) (points int, ok bool) {
 		case histogramField:
 			points++
 		}
-		if !ok {
-			return 0, false
+		switch {
+		case !ok:
+			return 0, 0, false
+		case number != labelField:
+			began = true
+		case began:
+			labels = -1
+		case labels >= 0:
+			labels = len(series.bytes) - len(rest)
 		}
 	}
-	return points, true
+	return points, max(0, labels), true
 }
 
 // Series is how many series have points.
@@ -151,6 +162,9 @@ func (r *Request) Series() int { return len(r.series) }
 func (r *Request) Points() int { return r.points }
 
 func (r *Request) of(i int) []byte { return r.body[r.series[i].from:r.series[i].to] }
+
+// Spelling is the labels of series i as they are in the message, nil if they are not together.
+func (r *Request) Spelling(i int) []byte { return r.body[r.series[i].from:r.series[i].points] }
 
 const nameLabel = "__name__"
 
@@ -205,7 +219,7 @@ var errTwoNames = fmt.Errorf("the label %s is there twice", nameLabel)
 
 // Each calls yield with the points of series i.
 func (r *Request) Each(i int, yield func(intake.Point) bool) {
-	for rest := r.of(i); len(rest) > 0; {
+	for rest := r.body[r.series[i].points:r.series[i].to]; len(rest) > 0; {
 		var number protowire.Number
 		var v value
 		number, v, rest, _ = next(rest) // checked before, as all below
