@@ -28,7 +28,8 @@ func messages() [][]byte {
 		Metadata: []prompb.MetricMetadata{{MetricFamilyName: "up"}},
 	}
 	b, _ := full.Marshal()
-	return [][]byte{nil, b, b[:len(b)-1], {0x0a, 0x00}, {0x0a, 2, 0x12, 0}, {0x0a, 4, 0x0a, 0, 0x12, 0}, {0x0a, 6, 0x0a, 0, 0x12, 0, 0x0a, 0}, {0x08, 1}, {0x0b}, {0x0a, 0xff}, {0}}
+	return [][]byte{nil, b, b[:len(b)-1], {0x0a, 0x00}, {0x0a, 2, 0x12, 0}, {0x0a, 4, 0x0a, 0, 0x12, 0},
+		{0x0a, 6, 0x0a, 0, 0x12, 0, 0x0a, 0}, {0x08, 1}, {0x0b}, {0x0a, 0xff}, {0}}
 }
 
 // Messages are the same if their known fields are, to the bit.
@@ -77,7 +78,8 @@ func FuzzParse(f *testing.F) {
 			if spelling := r.Spelling(i); len(spelling) > 0 {
 				var alone prompb.TimeSeries
 				if err := alone.Unmarshal(spelling); err != nil || !cmp.Equal(alone.Labels, s.Labels, sameLabel) {
-					t.Fatalf("% x: series %d is spelled % x: %v %v, want %v", body, i, spelling, alone.Labels, err, s.Labels)
+					t.Fatalf("% x: series %d is spelled % x: %v %v, want %v", body, i, spelling, alone.Labels, err,
+						s.Labels)
 				}
 			}
 			points, i = points+got, i+1
