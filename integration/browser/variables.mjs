@@ -161,7 +161,7 @@ test('by keys alone: search, several values, Apply, and Escape leaves all as it 
 test('a link has the values and the range; a value cannot become a query', async () => {
   await open(board([{ ...host, multi: true, filter: undefined }], [panel('cpu', { title: '$host' })]), `#${new URLSearchParams([['var-host', 'web01'], ['var-host', 'x)|(.*'], ['var-host', '<img src=x onerror=alert(1)>'], ['var-nobody', 'y']])}`);
   await until('the one that there is', async () => (await series('cpu')) === 'host=web01');
-  assert.deepEqual(server.subs[0].query.queries, [{ aggregator: 'avg', metric: 'load', filters: [
+  assert.deepEqual(server.subs.at(-1).query.queries, [{ aggregator: 'avg', metric: 'load', filters: [
     { type: 'regexp', tagk: 'host', filter: '^(?:web01|x\\)\\|\\(\\.\\*|\\<img src\\=x onerror\\=alert\\(1\\)\\>)$', groupBy: true }] }]);
   assert.equal(await text('[data-id=cpu] h2'), 'web01, x)|(.*, <img src=x onerror=alert(1)>');
   assert.equal(await page.locator('#grid img').count(), 0);
