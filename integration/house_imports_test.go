@@ -221,7 +221,7 @@ var extraUsers = []string{"gateway/cmd", "integration", "bench"}
 // extraImports are the extras that an extra may import, by their folders.
 var extraImports = map[string][]string{
 	"hostmetrics": {"dashboards"},                                                 // it has one
-	"otlp":        {"prometheus"},                                                 // its rule of names
+	"otlp":        {"prometheus"},                                                 // its names, and how it takes points
 	"retention":   {"hostmetrics"},                                                // knows its metrics
 	"rollups":     {"retention"},                                                  // none of rows that are past
 	"tools":       {"dashboards", "hostmetrics", "opspage", "retention", "trees"}, // commands

@@ -40,7 +40,7 @@ func onePromQL(s *stage, i int) []workload.Query {
 // promEngine is the floor that evaluates ratesByDC by Prometheus' engine over the points of the data set in memory.
 const promEngine = "Prometheus' engine"
 
-// promRounds is more than the rounds of a row: their times are those that the sides are asked for.
+// promRounds is how many queries are made ahead, more than a row has rounds.
 const promRounds = 100
 
 func promInMemory(s *stage, prefix string) bench.Step {

@@ -301,7 +301,7 @@ func TestOTLP_refusedRequests(t *testing.T) {
 	small := open(t, func(c *gateway.Config) { c.Memory = "64MiB" })
 	many := strings.Repeat("\x0a\x00", 10<<20) // resources
 	a := small.Post("v1/metrics", many, "Content-Type", "application/x-protobuf")
-	if a.Status != 413 || !strings.Contains(a.Body, "memory") {
+	if a.Status != 413 || !strings.Contains(a.Body, "send fewer points at a time") {
 		t.Errorf("with 64 MiB: got %d %.300s, want 413", a.Status, a.Body)
 	}
 	small.Settled()

@@ -3,7 +3,6 @@ package extra_test
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"net/url"
 	"slices"
@@ -12,19 +11,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 	prom "github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 
-	"downpour/encoding"
-	"downpour/gateway"
 	"downpour/gateway/gatewaytest"
-	"downpour/gateway/metadata/tables"
 	"downpour/pushdown/store"
-	"downpour/pushdown/store/pebble"
 )
 
 // BenchmarkPromQL asks for 1,000 series of 6 hours, a point every 10 s, at steps of a minute: a gateway over sealed
@@ -33,19 +27,7 @@ func BenchmarkPromQL(b *testing.B) {
 	const hosts, hours, every = 1000, 6, 10
 	cfg := config(0)
 	cfg.ResultCache = "off"
-	st, err := pebble.Open("db", pebble.Options{FS: vfs.NewMem(), Grouping: encoding.DefaultSchema().RowHours()})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer st.Close()
-	if err := tables.Create(b.Context(), st, tables.Specs(cfg.TableNames(), cfg.Schema(), "NONE")); err != nil {
-		b.Fatal(err)
-	}
-	g, err := gateway.Start(b.Context(), cfg, st, slog.New(slog.DiscardHandler))
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer g.Close()
+	g, st := benchGateway(b, cfg)
 
 	var series benchSeries
 	for host := range hosts {
@@ -63,11 +45,7 @@ func BenchmarkPromQL(b *testing.B) {
 				putFrom+every*i, value, l.Get("host"), l.Get("dc"))
 		}
 		series = append(series, promSeries{l, points})
-		body[0] = '['
-		if status, text := gatewaytest.Ask(b, http.MethodPost, g.URL()+"api/put",
-			string(append(body, ']'))); status != http.StatusNoContent {
-			b.Fatalf("put: got %d %s, want 204", status, text)
-		}
+		benchPut(b, g, body)
 	}
 	slices.SortFunc(series, func(a, b promSeries) int { return labels.Compare(a.labels, b.labels) })
 	if _, err := st.Features().Seal(b.Context(), "tsdb", time.Time{}, time.Now(),

@@ -447,14 +447,14 @@ func TestRemoteWrite_refusedRequests(t *testing.T) {
 		many = append(many, 0x0a, 2, 0x12, 0)
 	}
 	a := small.Post("prometheus/api/v1/write", string(s2.EncodeSnappy(nil, many)))
-	if a.Status != 413 || !strings.Contains(a.Body, "memory") {
+	if a.Status != 413 || !strings.Contains(a.Body, "send fewer points at a time") {
 		t.Errorf("with 64 MiB: got %d %.300s, want 413", a.Status, a.Body)
 	}
 	small.Settled()
 }
 
-// What is answered by success is on the disk. Where the store does not take the points, the sender is told to come
-// again, and then each point is there once.
+// Points are on the disk when the answer is 204. If the store does not take them, the answer makes the sender send
+// them again, and then each point is there once.
 //
 //fault:remote-write-not-waited-for p.batch.Wait(ctx) => error(nil)
 //fault:good-sample-refused-for-ever write.IsStorage(err) => err == nil

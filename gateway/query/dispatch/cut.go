@@ -16,7 +16,7 @@ type part struct {
 	RegionServer string // region server that holds the first row, host:port; "" on the embedded store
 	Mode         scanplan.Mode
 	Bytes        int64 // estimate of the bytes it will read; 0 where nothing is known
-	Here         bool  // this process executes it first, see readsHere
+	Here         bool  // this process executes it first, and a server if it fails: see readsHere
 }
 
 // cutGoal is the number of parts into which a plan should be cut, and the known sizes of its rows.

@@ -5,7 +5,7 @@
 // A part is an interval of row keys, not a region. A row is atomic, so disjoint
 // intervals that together make up the plan's ranges return every row once, even if
 // regions split or move or servers die in the meantime. Regions only decide where a
-// part is sent. Few rows of few hours are read in this process wherever they are.
+// part is sent. Few rows of few hours are read in this process first, wherever they are.
 //
 // Parts end at region boundaries and between hours. While the sizes of rows are unknown,
 // all parts have about equally many hours; once a run has reported how many bytes each hour

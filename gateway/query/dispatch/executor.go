@@ -301,7 +301,7 @@ func (e *Executor) partition(ctx context.Context, plan *scanplan.Plan, how Aggre
 	goal := cutGoal{parts: partsPerSlot * slots, path: at.path, bytes: e.sizes.estimate(plan, at.path)}
 	p.choice, p.skipsRows = chooseAggregation(plan, how, at), skipsRows(at.path)
 	p.parts = cutPlan(plan, regions, goal, p.choice)
-	here := readsHere(plan, at.path)
+	here := remote && readsHere(plan, at.path)
 	for i := range p.parts {
 		p.parts[i].Here = here
 	}
@@ -311,8 +311,9 @@ func (e *Executor) partition(ctx context.Context, plan *scanplan.Plan, how Aggre
 // hoursReadHere is the number of hours of a plan that this process reads itself, if few rows are read in each.
 const hoursReadHere = 24
 
-// readsHere reports whether this process reads a plan's rows itself, whatever pushdown servers there are: of so few
-// rows a server would ship about as much as it reads, and the call to it takes longer than the reading.
+// readsHere reports whether this process reads a plan's rows itself, though there are pushdown servers: from so few
+// rows a server would ship about as much as it reads, and the call to it takes longer than the reading. That the rows
+// are few may be a guess: a part that fails here goes to a server.
 func readsHere(plan *scanplan.Plan, path operator.Access) bool {
 	return path.Few && plan.To-plan.From <= hoursReadHere*encoding.RowSeconds
 }

@@ -1,7 +1,8 @@
 package dispatch
 
 import (
-	"sync/atomic"
+	"context"
+	"errors"
 	"testing"
 
 	"github.com/apache/arrow/go/v15/arrow/memory"
@@ -9,21 +10,39 @@ import (
 
 	"downpour/encoding"
 	"downpour/encoding/scanplan"
+	"downpour/pushdown/operator"
 	"downpour/pushdown/operator/access"
 	"downpour/pushdown/operator/operatortest"
+	"downpour/pushdown/store"
 )
 
-// Where a plan reads few rows of few hours, this process reads them, and the server where this process cannot.
+// failing is a store whose scans fail with an error, unless that is nil.
+type failing struct {
+	*operatortest.Store
+	err error
+}
+
+func (*failing) Features() store.Features { return store.Features{} }
+
+func (f *failing) Scan(ctx context.Context, s store.Scan) (store.Scanner, error) {
+	if f.err != nil {
+		return nil, f.err
+	}
+	return f.Store.Scan(ctx, s)
+}
+
+// Where a plan reads few rows of few hours, this process reads them, and the server where this process cannot: also
+// after an error that would be final, as of memory. Without a server that error ends the run.
 func TestRun_here(t *testing.T) {
-	var unavailable atomic.Bool
 	m, s := table(false)
 	server := &scripted{name: "s", store: m}
-	cfg := quiet(&flaky{Store: m, fail: unavailable.Load}, memory.NewGoAllocator(), server)
+	ours := &failing{Store: m}
+	cfg := quiet(ours, memory.NewGoAllocator(), server)
 	cfg.Seek = access.NewPrefixCache()
 	e := New(cfg)
-	run := func(name string, plan scanplan.Plan, here, away bool) {
+	run := func(name string, plan scanplan.Plan, here bool, failure error) {
 		t.Helper()
-		unavailable.Store(away)
+		ours.err = failure
 		planned, err := e.Explain(t.Context(), &plan, Auto)
 		if err != nil {
 			t.Fatal(err)
@@ -36,9 +55,10 @@ func TestRun_here(t *testing.T) {
 		if diff := cmp.Diff(truth(t, m, &plan), got); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
-		if explained := planned[0].Server == InProcess; explained != (here || away) || (stats.Remote == 0) != here {
-			t.Errorf("%s: explained here %t, %d of %d parts by the server, want here %t", name, explained, stats.Remote,
-				stats.Parts, here)
+		explained := planned[0].Server == InProcess
+		if explained != (here || failure != nil) || (stats.Remote == 0) != here {
+			t.Errorf("%s: explained here %t, %d of %d parts by the server, want here %t", name, explained,
+				stats.Remote, stats.Parts, here)
 		}
 	}
 
@@ -48,10 +68,19 @@ func TestRun_here(t *testing.T) {
 			Values: []encoding.UID{operatortest.UID(3)}}}
 		return p
 	}
-	run("first tag", host(1, 6), true, false)
-	run("the store is away", host(1, 6), false, true)
-	run("many hours", host(1, 25), false, false)
-	run("all rows", operatortest.Plan(s, metric, base, base+6*3600), false, false)
-	run("another tag", host(2, 6), false, false)
-	run("another tag, known", host(2, 6), true, false)
+	run("first tag", host(1, 6), true, nil)
+	run("the store is away", host(1, 6), false, store.ErrUnavailable)
+	run("too little memory", host(1, 6), false, &operator.LimitError{What: operator.Memory})
+	run("many hours", host(1, 25), false, nil)
+	run("all rows", operatortest.Plan(s, metric, base, base+6*3600), false, nil)
+	run("another tag", host(2, 6), false, nil)
+	run("another tag, known", host(2, 6), true, nil)
+
+	server.hello = errors.New("away")
+	ours.err = &operator.LimitError{What: operator.Memory}
+	plan := host(1, 6)
+	stats, err := New(cfg).Run(t.Context(), &plan, Options{}, answer{}.sink(t))
+	if !errors.Is(err, ours.err) || stats.Attempts != 1 {
+		t.Errorf("without a server: %v after %d attempts, want %v after one", err, stats.Attempts, ours.err)
+	}
 }

@@ -150,7 +150,7 @@ func (r *run) launch(ctx context.Context) {
 // is false while that place is full: waiting for the server next to the rows costs less
 // than reading them over the network.
 func (r *run) choosePlace(p *pendingPart) (place int, free bool) {
-	if p.Here && !p.failedAt[local] {
+	if p.Here {
 		return local, r.busy[local] < r.e.cfg.Local
 	}
 	for _, i := range r.e.servers.candidates(r.plan.Table, p.RegionServer, p.turn) {
@@ -212,7 +212,9 @@ func (r *run) finishAttempt(ctx context.Context, a *partAttempt) error {
 
 	r.stats.Discarded++
 	r.heldBytes.Add(-recordBytes(a.records))
-	if again := r.panickedAgain(a); again || isFinal(a.err, a.place == local) {
+	// What this process was the first to read, a server may read: it may have the memory for more rows than were
+	// expected.
+	if again := r.panickedAgain(a); again || !a.part.Here && isFinal(a.err, a.place == local) {
 		if a.place != local {
 			r.e.cfg.Log.Info("a part ends its query", "start", a.part.Range.Start.String(), "place",
 				r.placeName(a.place), "err", a.err)
@@ -302,6 +304,9 @@ func (r *run) scheduleRetry(a *partAttempt) {
 		return
 	}
 
+	here := p.Here
+	p.Here = false
+
 	// The next one is the last, in this process if there is no other server; see panickedAgain.
 	if p.panicked {
 		p.failedAt[a.place] = true
@@ -316,11 +321,8 @@ func (r *run) scheduleRetry(a *partAttempt) {
 		r.e.servers.markFailed(a.place)
 		return
 	}
-
-	// A server may reach the rows where this process does not.
-	if p.Here {
-		p.Here = false
-		return
+	if here {
+		return // a server is next
 	}
 
 	// This process is the last resort: every place has failed.

@@ -24,7 +24,7 @@ const Last = "last"
 // StaleNaN is the NaN by which Prometheus marks that a series has ended.
 const StaleNaN uint64 = 0x7ff0000000000002
 
-// function computes a value of points [lo, hi), of which there is at least one; ok is false for none. t is the end of
+// function computes a value of points [lo, hi), at least one; ok is false for none. t is the end of
 // the window.
 type function func(c *Computer, t int64, lo, hi int) (v float64, ok bool)
 

@@ -60,36 +60,24 @@ type handlers struct {
 	log    *slog.Logger
 }
 
-// maxBody bounds the bytes of a request, packed and unpacked.
-const maxBody = 32 << 20
-
-// metrics handles v1/metrics. An exporter sends a request again after 503, and drops it after other errors.
+// metrics handles v1/metrics. Its answers are encoded as the request is, or as JSON if that cannot be found out.
 func (h *handlers) metrics(w http.ResponseWriter, r *http.Request) error {
 	form, err := otlp.FormOf(r.Header.Get("Content-Type"))
-	if err != nil {
-		err = h.intake.Unread(r, &httpio.Error{Code: http.StatusUnsupportedMediaType, Message: err.Error()})
-	}
 	var answer []byte
-	if r.Method != http.MethodPost {
+	switch {
+	case r.Method != http.MethodPost:
 		err = httpio.MethodNotAllowed(r.Method)
-	}
-	if err == nil {
+	case err != nil:
+		err = h.intake.Unread(r, &httpio.Error{Code: http.StatusUnsupportedMediaType, Message: err.Error()})
+	default:
 		answer, err = h.take(w, r, form)
 	}
+
 	code := http.StatusOK
 	if err != nil {
-		e := httpio.ErrorFor(w, r, h.log, err)
-		text := e.Message
-		if e.Details != "" && e.Details != e.Message {
-			text += ": " + e.Details
-		}
-		code = e.Code
-		switch code {
-		case http.StatusFailedDependency, http.StatusRequestTimeout: // it may be sent again
-			code = http.StatusServiceUnavailable
-			httpio.SetRetryAfter(w)
-		}
-		answer = form.Error(code, text)
+		var why string
+		code, why = intake.Status(w, r, h.log, err)
+		answer = form.Error(code, why)
 	}
 	w.Header().Set("Content-Type", form.ContentType())
 	w.WriteHeader(code)
@@ -99,7 +87,7 @@ func (h *handlers) metrics(w http.ResponseWriter, r *http.Request) error {
 
 // take reads a request, stores its points and returns the answer.
 func (h *handlers) take(w http.ResponseWriter, r *http.Request, form otlp.Form) ([]byte, error) {
-	body, err := httpio.ReadBodyUpTo(w, r, maxBody)
+	body, err := httpio.ReadBodyUpTo(w, r, intake.MaxBody)
 	if err != nil {
 		return nil, h.intake.Unread(r, err)
 	}
@@ -111,15 +99,16 @@ func (h *handlers) take(w http.ResponseWriter, r *http.Request, form otlp.Form) 
 		}
 		return nil, h.intake.Unread(r, err)
 	}
+
+	// Data points are numbered from 1, and the series of one are neighbors.
 	rejected, last := int64(0), 0
 	out := h.intake.Take(r, of, func(i int) {
 		if point := of.DataPoint(i); point != last {
 			rejected, last = rejected+1, point
 		}
 	})
-	if out.Unstored > 0 {
-		return nil, &httpio.Error{Code: http.StatusServiceUnavailable, Message: fmt.Sprintf(
-			"%d points are not known to be stored, send the request again: %v", out.Unstored, out.Storage)}
+	if err := out.Err("points"); err != nil {
+		return nil, err
 	}
 	if out.Refused == 0 {
 		return form.Response(0, ""), nil

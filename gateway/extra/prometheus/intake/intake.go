@@ -1,6 +1,6 @@
 // Package intake passes the points of one request of Prometheus or OpenTelemetry to the writer, and waits until they
-// are durable: what good series and points there are is stored, and what is refused is counted by its reason. It is
-// between a protocol, which knows what its messages mean (Request), and the writer.
+// are durable. Bad points are counted by the reason, and cost no good ones. The package is between a protocol, which
+// knows what its messages mean (Request), and the writer.
 //
 //	intake.go  a request to the writer, and what becomes of it
 //	key.go     the names of a series
@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"log/slog"
 	"math"
 	"net/http"
 	"strings"
@@ -27,7 +28,11 @@ import (
 	"downpour/gateway/api/httpapi/httpio"
 	"downpour/gateway/uid"
 	"downpour/gateway/write"
+	"downpour/pushdown/process/memory"
 )
+
+// MaxBody bounds the bytes of a request, packed and unpacked.
+const MaxBody = 32 << 20
 
 // Request is the series of a request, with their points. Its methods may be called several times, and give the same.
 type Request interface {
@@ -82,6 +87,35 @@ func (o *Outcome) Text(what string) string {
 		fmt.Fprintf(&b, "%s%d for %s, the first %s: %v", sep, r.Points, r.Reason, r.Series, r.Err)
 	}
 	return strings.ReplaceAll(b.String(), "\n", " ")
+}
+
+// Err is the error for good points that are not stored, nil if there are none.
+func (o *Outcome) Err(what string) error {
+	if o.Unstored == 0 {
+		return nil
+	}
+	return &httpio.Error{Code: http.StatusServiceUnavailable, Message: fmt.Sprintf(
+		"%d %s are not known to be stored, send the request again: %v", o.Unstored, what, o.Storage)}
+}
+
+// Status returns the status of a request that failed, and the reason in one line. Senders of both protocols send a
+// request again after 503, and drop it after other errors.
+func Status(w http.ResponseWriter, r *http.Request, log *slog.Logger, err error) (code int, why string) {
+	e := httpio.ErrorFor(w, r, log, err)
+	why = e.Message
+	if e.Details != "" && e.Details != e.Message {
+		why += ": " + e.Details
+	}
+	code = e.Code
+	var large *memory.LimitError
+	switch {
+	case errors.As(err, &large): // the usual words are about queries
+		why = fmt.Sprintf("%v (DOWNPOUR_MEMORY): send fewer points at a time", large)
+	case code == http.StatusFailedDependency, code == http.StatusRequestTimeout: // the store is away, or slow
+		code = http.StatusServiceUnavailable
+		httpio.SetRetryAfter(w)
+	}
+	return code, strings.ReplaceAll(why, "\n", " ")
 }
 
 // Intake takes the requests of one protocol. All fields are set before the first.

@@ -60,7 +60,7 @@ func New(timeout time.Duration, maxPoints int, log *slog.Logger) *Engine {
 	}
 }
 
-// NewOverPoints is New for sources that have points alone: their Read is never asked for windows.
+// NewOverPoints is New for sources that have points alone: their Read gets no windows.
 func NewOverPoints(timeout time.Duration, maxPoints int, log *slog.Logger) *Engine {
 	p := parser.NewParser(ParserOptions)
 	e := newEngine(timeout, maxPoints, log, p)

@@ -21,6 +21,8 @@ import (
 
 	"github.com/klauspost/compress/s2"
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"downpour/gateway/extra/prometheus/message"
 )
 
 // Matcher is a condition on one label.
@@ -87,10 +89,10 @@ func Pack(b []byte) []byte { return s2.EncodeSnappy(nil, b) }
 // ParseRead parses a request that is unpacked.
 func ParseRead(b []byte) (r ReadRequest, err error) {
 	var wanted []uint64
-	err = fields(b, func(n protowire.Number, v value) error {
+	err = fields(b, func(n protowire.Number, v message.Value) error {
 		switch n {
 		case 1:
-			q, err := parseQuery(v.bytes)
+			q, err := parseQuery(v.Bytes)
 			if err != nil {
 				return err
 			}
@@ -98,7 +100,7 @@ func ParseRead(b []byte) (r ReadRequest, err error) {
 				return fmt.Errorf("more than %d queries in one request", maxQueries)
 			}
 		case 2:
-			wanted = append(wanted, v.numbers()...)
+			wanted = append(wanted, numbers(v)...)
 		}
 		return nil
 	})
@@ -121,14 +123,14 @@ func ParseRead(b []byte) (r ReadRequest, err error) {
 }
 
 func parseQuery(b []byte) (q Query, err error) {
-	err = fields(b, func(n protowire.Number, v value) error {
+	err = fields(b, func(n protowire.Number, v message.Value) error {
 		switch n {
 		case 1:
-			q.Start = int64(v.number)
+			q.Start = int64(v.Number)
 		case 2:
-			q.End = int64(v.number)
+			q.End = int64(v.Number)
 		case 3:
-			m, err := parseMatcher(v.bytes)
+			m, err := parseMatcher(v.Bytes)
 			if err != nil {
 				return err
 			}
@@ -142,35 +144,29 @@ func parseQuery(b []byte) (q Query, err error) {
 }
 
 func parseMatcher(b []byte) (m Matcher, err error) {
-	err = fields(b, func(n protowire.Number, v value) error {
+	err = fields(b, func(n protowire.Number, v message.Value) error {
 		switch n {
 		case 1:
-			if v.number > 3 {
-				return fmt.Errorf("got a matcher of the type %d, want 0 to 3", v.number)
+			if v.Number > 3 {
+				return fmt.Errorf("got a matcher of the type %d, want 0 to 3", v.Number)
 			}
-			m.Type = int(v.number)
+			m.Type = int(v.Number)
 		case 2:
-			m.Name = string(v.bytes)
+			m.Name = string(v.Bytes)
 		case 3:
-			m.Value = string(v.bytes)
+			m.Value = string(v.Bytes)
 		}
 		return nil
 	})
 	return m, err
 }
 
-// value is the value of a field: a number or bytes.
-type value struct {
-	number uint64
-	bytes  []byte
-}
-
 // numbers are those of a field that may be repeated in one.
-func (v value) numbers() (all []uint64) {
-	if v.bytes == nil {
-		return []uint64{v.number}
+func numbers(v message.Value) (all []uint64) {
+	if v.Bytes == nil {
+		return []uint64{v.Number}
 	}
-	for b := v.bytes; len(b) > 0; {
+	for b := v.Bytes; len(b) > 0; {
 		x, n := protowire.ConsumeVarint(b)
 		if n < 0 {
 			return all
@@ -183,26 +179,13 @@ func (v value) numbers() (all []uint64) {
 var errCut = errors.New("a message is cut off or broken")
 
 // fields calls each with the fields of a message.
-func fields(b []byte, each func(protowire.Number, value) error) error {
+func fields(b []byte, each func(protowire.Number, message.Value) error) error {
 	for len(b) > 0 {
-		number, kind, n := protowire.ConsumeTag(b)
-		if n < 0 {
+		number, v, rest, ok := message.Next(b)
+		if !ok {
 			return errCut
 		}
-		b = b[n:]
-		var v value
-		switch kind {
-		case protowire.VarintType:
-			v.number, n = protowire.ConsumeVarint(b)
-		case protowire.BytesType:
-			v.bytes, n = protowire.ConsumeBytes(b)
-		default:
-			n = protowire.ConsumeFieldValue(number, kind, b)
-		}
-		if n < 0 {
-			return errCut
-		}
-		b = b[n:]
+		b = rest
 		if err := each(number, v); err != nil {
 			return err
 		}

@@ -20,16 +20,13 @@ import (
 	"fmt"
 	"math"
 	"mime"
-	"unsafe"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"downpour/encoding"
 	"downpour/gateway/extra/prometheus/intake"
+	"downpour/gateway/extra/prometheus/message"
 )
-
-// MaxBody bounds the bytes of a request, packed and unpacked.
-const MaxBody = 32 << 20
 
 // Fields of messages.
 const (
@@ -84,12 +81,12 @@ var errUnreadable = errors.New("cannot read the request: a message is cut off or
 // it takes memory, and returns its error.
 func Parse(body []byte, reserve func(bytes int64) error) (*Request, error) {
 	r := &Request{body: body}
-	if len(body) > MaxBody { // positions are 32 bits
-		return nil, fmt.Errorf("the request has %d bytes, at most %d", len(body), MaxBody)
+	if len(body) > intake.MaxBody { // positions are 32 bits
+		return nil, fmt.Errorf("the request has %d bytes, at most %d", len(body), intake.MaxBody)
 	}
 	reserved := 0
 	for rest := body; len(rest) > 0; {
-		number, v, after, ok := next(rest)
+		number, v, after, ok := message.Next(rest)
 		if !ok {
 			return nil, errUnreadable
 		}
@@ -112,7 +109,7 @@ func Parse(body []byte, reserve func(bytes int64) error) (*Request, error) {
 			reserved += more
 		}
 		to := len(body) - len(rest)
-		from := to - len(v.bytes)
+		from := to - len(v.Bytes)
 		r.series = append(r.series, span{uint32(from), uint32(from + labels), uint32(to)})
 		r.points += points
 	}
@@ -121,15 +118,15 @@ func Parse(body []byte, reserve func(bytes int64) error) (*Request, error) {
 
 // check checks a series and returns how many points it has, and the bytes of the labels that it begins with, 0 if
 // others come later.
-func check(series value) (points, labels int, ok bool) {
-	if series.kind != protowire.BytesType {
+func check(series message.Value) (points, labels int, ok bool) {
+	if series.Kind != protowire.BytesType {
 		return 0, 0, false
 	}
 	began := false // what is not a label
-	for rest := series.bytes; len(rest) > 0; {
+	for rest := series.Bytes; len(rest) > 0; {
 		var number protowire.Number
-		var v value
-		if number, v, rest, ok = next(rest); !ok {
+		var v message.Value
+		if number, v, rest, ok = message.Next(rest); !ok {
 			return 0, 0, false
 		}
 		switch number {
@@ -149,7 +146,7 @@ func check(series value) (points, labels int, ok bool) {
 		case began:
 			labels = -1
 		case labels >= 0:
-			labels = len(series.bytes) - len(rest)
+			labels = len(series.Bytes) - len(rest)
 		}
 	}
 	return points, max(0, labels), true
@@ -176,8 +173,8 @@ func (r *Request) Key(i int, k *intake.Key) error {
 	named := false
 	for rest := r.of(i); len(rest) > 0; {
 		var number protowire.Number
-		var v value
-		if number, v, rest, _ = next(rest); number != labelField {
+		var v message.Value
+		if number, v, rest, _ = message.Next(rest); number != labelField {
 			continue
 		}
 		name, text, _ := label(v)
@@ -201,8 +198,8 @@ func (r *Request) Key(i int, k *intake.Key) error {
 func metricOf(series []byte) string {
 	for rest := series; len(rest) > 0; {
 		var number protowire.Number
-		var v value
-		if number, v, rest, _ = next(rest); number != labelField {
+		var v message.Value
+		if number, v, rest, _ = message.Next(rest); number != labelField {
 			continue
 		}
 		if name, text, _ := label(v); name == nameLabel { // most often the first
@@ -221,8 +218,8 @@ var errTwoNames = fmt.Errorf("the label %s is there twice", nameLabel)
 func (r *Request) Each(i int, yield func(intake.Point) bool) {
 	for rest := r.body[r.series[i].points:r.series[i].to]; len(rest) > 0; {
 		var number protowire.Number
-		var v value
-		number, v, rest, _ = next(rest) // checked before, as all below
+		var v message.Value
+		number, v, rest, _ = message.Next(rest) // checked before, as all below
 		var p intake.Point
 		switch number {
 		case sampleField:
@@ -239,91 +236,49 @@ func (r *Request) Each(i int, yield func(intake.Point) bool) {
 }
 
 // label reads a label.
-func label(v value) (name, text string, ok bool) {
-	if v.kind != protowire.BytesType {
+func label(v message.Value) (name, text string, ok bool) {
+	if v.Kind != protowire.BytesType {
 		return "", "", false
 	}
-	for rest := v.bytes; len(rest) > 0; {
+	for rest := v.Bytes; len(rest) > 0; {
 		var number protowire.Number
-		var v value
-		if number, v, rest, ok = next(rest); !ok {
+		var v message.Value
+		if number, v, rest, ok = message.Next(rest); !ok {
 			return "", "", false
 		}
 		switch {
 		case number > 2:
-		case v.kind != protowire.BytesType:
+		case v.Kind != protowire.BytesType:
 			return "", "", false
 		case number == 1:
-			name = v.text()
+			name = v.Text()
 		default:
-			text = v.text()
+			text = v.Text()
 		}
 	}
 	return name, text, true
 }
 
 // sample reads a sample.
-func sample(v value) (p intake.Point, ok bool) {
-	if v.kind != protowire.BytesType {
+func sample(v message.Value) (p intake.Point, ok bool) {
+	if v.Kind != protowire.BytesType {
 		return p, false
 	}
 	p.Value = encoding.FloatValue(0)
-	for rest := v.bytes; len(rest) > 0; {
+	for rest := v.Bytes; len(rest) > 0; {
 		var number protowire.Number
-		var v value
-		if number, v, rest, ok = next(rest); !ok {
+		var v message.Value
+		if number, v, rest, ok = message.Next(rest); !ok {
 			return p, false
 		}
 		switch {
-		case number == 1 && v.kind == protowire.Fixed64Type:
-			p.Value = encoding.FloatValue(math.Float64frombits(v.number))
-		case number == 2 && v.kind == protowire.VarintType:
-			p.Time = int64(v.number)
+		case number == 1 && v.Kind == protowire.Fixed64Type:
+			p.Value = encoding.FloatValue(math.Float64frombits(v.Number))
+		case number == 2 && v.Kind == protowire.VarintType:
+			p.Time = int64(v.Number)
 		case number <= 2:
 			return p, false
 		}
 	}
 	return p, true
-}
-
-// value is the value of a field: a number or bytes.
-type value struct {
-	kind   protowire.Type
-	number uint64
-	bytes  []byte
-}
-
-// text is the bytes, which do not change.
-func (v value) text() string { return unsafe.String(unsafe.SliceData(v.bytes), len(v.bytes)) }
-
-// next reads the first field of a message, and returns what is behind it.
-func next(b []byte) (number protowire.Number, v value, rest []byte, ok bool) {
-	// Nearly all fields are text, of less than 128 bytes.
-	if len(b) >= 2 && b[0] < 0x80 && b[0]&7 == byte(protowire.BytesType) && b[1] < 0x80 && b[0] >= 8 {
-		end := 2 + int(b[1])
-		if end > len(b) {
-			return 0, v, nil, false
-		}
-		return protowire.Number(b[0] >> 3), value{kind: protowire.BytesType, bytes: b[2:end]}, b[end:], true
-	}
-	number, kind, n := protowire.ConsumeTag(b)
-	if n < 0 {
-		return 0, v, nil, false
-	}
-	b = b[n:]
-	v.kind = kind
-	switch kind {
-	case protowire.VarintType:
-		v.number, n = protowire.ConsumeVarint(b)
-	case protowire.Fixed64Type:
-		v.number, n = protowire.ConsumeFixed64(b)
-	case protowire.BytesType:
-		v.bytes, n = protowire.ConsumeBytes(b)
-	default:
-		n = protowire.ConsumeFieldValue(number, kind, b)
-	}
-	if n < 0 {
-		return 0, v, nil, false
-	}
-	return number, v, b[n:], true
 }
