@@ -47,6 +47,9 @@ func (k UIDKind) MetaQualifier() []byte {
 	return []byte([...]string{"metric_meta", "tagk_meta", "tagv_meta"}[k])
 }
 
+// MetaType is the kind's name in meta data: METRIC, TAGK or TAGV. Source: UniqueIdType.
+func (k UIDKind) MetaType() string { return [...]string{"METRIC", "TAGK", "TAGV"}[k] }
+
 // ParseUIDKind returns the kind that a qualifier of the UID table names. meta is
 // set if it is the column of a UIDMeta, and clear if it is that of a mapping. ok is
 // false for other qualifiers.

@@ -21,14 +21,17 @@ import (
 	"downpour/pushdown/store"
 )
 
-// metadataSession replays the whole recorded session and returns the differences by step.
-func metadataSession(t *testing.T) (*bench, *session, map[int]string) {
+// metadataSession replays the whole recorded session at the gateway that on starts, and returns the differences by
+// step.
+func metadataSession(t *testing.T, on func(*testing.T, func(*gateway.Config)) *bench) (
+	*bench, *session, map[int]string) {
 	t.Helper()
 	s := new(session)
 	gatewaytest.Decode(t, "api", s)
-	b := open(t, func(cfg *gateway.Config) {
+	b := on(t, func(cfg *gateway.Config) {
 		cfg.AllowOrigins = []string{"http://ok.example"}
 		cfg.AllowDelete = true
+		cfg.MetaTracking, cfg.MetaIncrementing, cfg.MetaRealtimeTS, cfg.MetaRealtimeUID = "true", "true", "true", "true"
 	})
 	// The order in which OpenTSDB assigned the UIDs of the session's tags, that of a hash map.
 	for _, names := range []string{"tagk=host,dc,os", "tagv=web01,lga,web02,linux,web00,sjc"} {
@@ -48,7 +51,7 @@ func metadataSession(t *testing.T) (*bench, *session, map[int]string) {
 // Every step of the recorded session about names, series, annotations, lookups, last points or
 // deletion is answered as recorded.
 func TestMetadata_session(t *testing.T) {
-	_, s, wrong := metadataSession(t)
+	_, s, wrong := metadataSession(t, open)
 	mine := []string{"/api/uid", "/api/search", "/api/annotation", "/api/query/last", "/api/stats", "/stats"}
 	compared := 0
 	for i, st := range s.Steps {
@@ -158,13 +161,76 @@ func comparable(t *testing.T, cells map[cellOf]string) map[cellOf]string {
 }
 
 // After the session the tables hold, byte for byte, the names, UIDs, counters, meta data and
-// annotations that OpenTSDB had stored, and rows of points with the same keys.
+// annotations that OpenTSDB had stored, and rows of points with the same keys. The embedded store may lack a UIDMeta
+// that says nothing but when its UID was assigned, because its mappings say that, too.
 func TestMetadata_rows(t *testing.T) {
-	b, _, _ := metadataSession(t)
-	if err := b.Gateway.Close(); err != nil { // which writes the meta data that wait
+	t.Run("HBase", func(t *testing.T) {
+		b, _, _ := metadataSession(t, onFakeHBase)
+		want, got := recordedCells(t), cellsAtEnd(t, b)
+		delete(got, cellOf{"tsdb-uid", "id", "00", hex.EncodeToString([]byte(encoding.ChangesQualifier))})
+		compareCells(t, want, got)
+	})
+	t.Run("embedded", func(t *testing.T) {
+		b, _, _ := metadataSession(t, open)
+		want, mayLack := recordedCells(t), []cellOf{}
+		for at, value := range want {
+			if kind, ok := createdOnly(t, at, value); ok {
+				mayLack = append(mayLack, at)
+				created := &struct{ Created int64 }{}
+				a := b.Get("api/uid/uidmeta?uid=" + at.Row + "&type=" + kind)
+				err := json.Unmarshal([]byte(a.Body), created)
+				if err != nil || created.Created < time.Now().Unix()-600 {
+					t.Errorf("UIDMeta of %s %s: %d %s, %v: want when it was assigned",
+						kind, at.Row, a.Status, a.Body, err)
+				}
+			}
+		}
+		got := cellsAtEnd(t, b)
+		for _, at := range mayLack {
+			if _, ok := got[at]; !ok {
+				delete(want, at)
+			}
+		}
+		if len(mayLack) < 10 {
+			t.Errorf("%d UIDMeta say only when a UID was assigned, want 10 or more", len(mayLack))
+		}
+		compareCells(t, want, got)
+	})
+}
+
+// createdOnly reports whether a recorded cell is a UIDMeta that says nothing but when its UID was assigned, and the
+// kind of that.
+func createdOnly(t *testing.T, at cellOf, value string) (kind string, ok bool) {
+	t.Helper()
+	raw, err := hex.DecodeString(value)
+	if err != nil {
 		t.Fatal(err)
 	}
-	want, got := recordedCells(t), storedCells(t, b.Store)
+	qualifier, _ := hex.DecodeString(at.Qualifier)
+	k, isMeta, ok := encoding.ParseUIDKind(qualifier)
+	if at.Table != "tsdb-uid" || !ok || !isMeta {
+		return "", false
+	}
+	m, err := encoding.ParseUIDMeta(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rest := encoding.UIDMeta{Type: m.Type, Created: m.Created}
+	return k.String(), cmp.Equal(m, rest)
+}
+
+// cellsAtEnd closes the gateway, which writes the meta data that wait, and returns the cells of its tables.
+func cellsAtEnd(t *testing.T, b *bench) map[cellOf]string {
+	t.Helper()
+	if err := b.Gateway.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return storedCells(t, b.Store)
+}
+
+// compareCells compares what is stored with what OpenTSDB had stored.
+func compareCells(t *testing.T, want, got map[cellOf]string) {
+	t.Helper()
 	if diff := cmp.Diff(comparable(t, want), comparable(t, got)); diff != "" {
 		t.Error(diff)
 	}

@@ -97,6 +97,8 @@ func newNames(c *common) *names {
 		Assigned: n.assigned,
 		OnChange: n.forgetMeta,
 		Log:      c.log,
+
+		MappingTimes: n.mappingTimes(),
 	})
 	n.completion = completion.New(completion.Config{
 		Names:  n.Dictionary,
@@ -131,8 +133,14 @@ func (n *names) metaTables() meta.Config {
 		MetaTable: n.cfg.TableMeta,
 		Schema:    n.cfg.Schema(),
 		Names:     n.Dictionary,
+
+		MappingTimes: n.mappingTimes(),
 	}
 }
+
+// mappingTimes reports whether UIDs are recorded by the times of their mappings: an embedded store has those of
+// this process alone.
+func (n *names) mappingTimes() bool { return n.cfg.Embedded() && n.cfg.MetaFlags().RealtimeUID }
 
 // observer returns the tracker for the writer. Without a tracker it returns a nil
 // interface, not one that holds a nil pointer.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"downpour/encoding"
 	"downpour/pushdown/store"
@@ -136,6 +137,11 @@ func (r *rename) changeMappings(ctx context.Context) error {
 	to, _ := encoding.AppendName(nil, r.to)
 
 	reverse := r.cell(r.uid, encoding.FamilyName)
+	if r.d.cfg.MappingTimes {
+		if err := r.keepCreated(ctx); err != nil {
+			return err
+		}
+	}
 	if err := r.exchange(ctx, reverse, from, to); err != nil {
 		return err
 	}
@@ -153,6 +159,26 @@ func (r *rename) changeMappings(ctx context.Context) error {
 		return fmt.Errorf("uid: cannot delete the old mapping of %s %q, ask again: %w", r.kind, r.from, err)
 	}
 	return nil
+}
+
+// keepCreated writes a UIDMeta with the time at which the UID was assigned, unless there is a UIDMeta: the mapping
+// that has this time is about to be replaced.
+func (r *rename) keepCreated(ctx context.Context) error {
+	rows, err := r.d.cfg.Store.Get(ctx, r.d.cfg.Table, encoding.FamilyName, [][]byte{r.uid})
+	if err != nil || len(rows) == 0 {
+		return err
+	}
+	at := slices.IndexFunc(rows[0].Cells, func(c store.Cell) bool {
+		return string(c.Qualifier) == r.kind.String()
+	})
+	if at < 0 {
+		return nil // an earlier attempt was cut off here, or the mapping is lost
+	}
+
+	cell := store.CellKey{Row: r.uid, Family: encoding.FamilyName, Qualifier: r.kind.MetaQualifier()}
+	created := encoding.UIDMeta{Type: r.kind.MetaType(), Created: rows[0].Cells[at].Timestamp / 1000}
+	_, err = r.d.cfg.Store.CompareAndPut(ctx, r.d.cfg.Table, cell, nil, encoding.AppendUIDMeta(nil, created))
+	return err
 }
 
 // cell returns the cell of a mapping: of the name or UID that is the row key.

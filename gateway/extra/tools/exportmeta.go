@@ -131,14 +131,24 @@ func (x *exporter) writeGlobalAnnotations(ctx context.Context, times [2]string) 
 	})
 }
 
-// writeUIDMeta writes the UIDMeta objects of a row of the UID table.
+// writeUIDMeta writes the UIDMeta objects of a row of the UID table, and those that the times of mappings stand for.
 func (x *exporter) writeUIDMeta(ctx context.Context, row store.Row) error {
+	var values [3][]byte // by kind
 	for _, c := range row.Cells {
-		kind, isMeta, ok := encoding.ParseUIDKind(c.Qualifier)
-		if !ok || !isMeta {
+		switch kind, isMeta, ok := encoding.ParseUIDKind(c.Qualifier); {
+		case ok && isMeta:
+			values[kind] = c.Value
+		case ok && values[kind] == nil && x.mappingTimes():
+			values[kind] = encoding.AppendUIDMeta(nil,
+				encoding.UIDMeta{Type: kind.MetaType(), Created: c.Timestamp / 1000})
+		}
+	}
+
+	for k, value := range values {
+		if value == nil {
 			continue
 		}
-
+		kind := encoding.UIDKind(k)
 		name, err := x.Names.Name(ctx, kind, append(encoding.UID{}, row.Key...))
 		if err = x.ignoreDeletedName(err); err != nil {
 			return err
@@ -146,12 +156,11 @@ func (x *exporter) writeUIDMeta(ctx context.Context, row store.Row) error {
 		if name == "" { // which is counted
 			continue
 		}
-
 		if err := x.writeMetaLine(metaLine{
 			prefix: uidMetaPrefix,
 			Kind:   kind.String(),
 			Name:   name,
-			Value:  c.Value,
+			Value:  value,
 		}); err != nil {
 			return err
 		}

@@ -223,3 +223,22 @@ func TestUID_deleteMeetsPut(t *testing.T) {
 		t.Errorf("exported %q", got)
 	}
 }
+
+// A name whose UID has the time of its mapping and no UIDMeta is exported with a UIDMeta of that time.
+func TestExport_mappingTimes(t *testing.T) {
+	p := embedded(t)
+	p.mustTool("import", write(t, lines(0, 1)))
+	p.serve(func(_ string, st tools.Store) {
+		mapping := store.Mutation{Row: []byte{0, 0, 1}, Family: "name", Qualifier: []byte("tagk"), Value: []byte("host"),
+			Timestamp: 1356998400_999}
+		if err := st.Apply(t.Context(), "tsdb-uid", []store.Mutation{mapping}); err != nil {
+			t.Fatal(err)
+		}
+	})
+	p.mustTool("export", "-all", "1")
+	want := `#uidmeta {"kind":"tagk","name":"host","value":{"type":"TAGK","displayName":"","description":"",` +
+		`"notes":"","created":1356998400,"custom":null}}`
+	if !strings.Contains(p.out.String(), want) {
+		t.Errorf("got %s\nwant %s", &p.out, want)
+	}
+}

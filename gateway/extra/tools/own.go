@@ -42,6 +42,8 @@ func (c *call) serve(st Store, p purpose) *remote {
 		Schema:  c.Schema,
 		MaxName: c.MaxName,
 		Shared:  !c.Embedded,
+
+		MappingTimes: c.mappingTimes(),
 		Assigned: func(kind encoding.UIDKind, name string, u encoding.UID) {
 			if tracker != nil {
 				tracker.Assigned(kind, name, u)
@@ -57,6 +59,8 @@ func (c *call) serve(st Store, p purpose) *remote {
 				MetaTable: c.Tables.Meta,
 				Schema:    c.Schema,
 				Names:     s.Names,
+
+				MappingTimes: c.mappingTimes(),
 			},
 			Flags: c.Meta,
 		}
@@ -83,6 +87,9 @@ func (c *call) serve(st Store, p purpose) *remote {
 		return errors.Join(err, opened.Close())
 	}}
 }
+
+// mappingTimes is what the gateway of these settings gives meta.Config and uid.Config.
+func (c *Settings) mappingTimes() bool { return c.Embedded && c.Meta.RealtimeUID }
 
 // The writer gathers points longer than it does for a client's put, because an
 // import has many points of a row, and a cell that holds several is much cheaper

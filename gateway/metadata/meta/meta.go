@@ -36,6 +36,9 @@ type Config struct {
 	MetaTable string
 	Schema    encoding.Schema
 	Names     Names
+	// MappingTimes makes the time of a UID's mapping its time of creation, as long as no UIDMeta says another:
+	// then no UID needs a UIDMeta for that. It is for a store whose mappings this process writes.
+	MappingTimes bool
 	// Now is the clock; default time.Now.
 	Now func() time.Time
 }
@@ -73,7 +76,7 @@ type Flags struct {
 	Incrementing bool
 	// RealtimeTS makes a TSMeta for each new series.
 	RealtimeTS bool
-	// RealtimeUID makes a UIDMeta for each UID that is assigned.
+	// RealtimeUID records when each UID was assigned: in a UIDMeta, unless Config.MappingTimes is set.
 	RealtimeUID bool
 }
 

@@ -118,7 +118,7 @@ func (t *Tracker) describe(ctx context.Context) (err error) {
 func (t *Tracker) writeUIDs(ctx context.Context, uids []givenUID) error {
 	mutations := make([]store.Mutation, len(uids))
 	for i, u := range uids {
-		m := encoding.UIDMeta{Type: typeName(u.kind), Created: u.created}
+		m := encoding.UIDMeta{Type: u.kind.MetaType(), Created: u.created}
 		mutations[i] = store.Mutation{
 			Row:       u.uid,
 			Family:    encoding.FamilyName,

@@ -189,7 +189,7 @@ func (t *Tracker) hurry() {
 
 // Assigned collects a UID that was assigned. It fits uid.Config.Assigned.
 func (t *Tracker) Assigned(kind encoding.UIDKind, _ string, u encoding.UID) {
-	if !t.cfg.Flags.RealtimeUID {
+	if !t.cfg.Flags.RealtimeUID || t.cfg.MappingTimes {
 		return
 	}
 

@@ -36,11 +36,6 @@ func (u *UIDChange) empty() bool {
 		(u.Created == nil || *u.Created == 0) && u.Custom == nil
 }
 
-// typeName returns the name of a kind in UIDMeta. Source: UniqueIdType.
-func typeName(k encoding.UIDKind) string {
-	return [...]string{"METRIC", "TAGK", "TAGV"}[k]
-}
-
 // UIDMeta returns the stored meta data of a UID, or its name and type if none is stored.
 // It returns a *uid.NoSuchIDError for a UID without a name. Source: UIDMeta.getUIDMeta.
 func (c *Catalog) UIDMeta(ctx context.Context, kind encoding.UIDKind, u encoding.UID) (UIDMeta, error) {
@@ -48,20 +43,34 @@ func (c *Catalog) UIDMeta(ctx context.Context, kind encoding.UIDKind, u encoding
 	if err != nil {
 		return UIDMeta{}, err
 	}
-	text, err := c.cell(ctx, c.cfg.UIDTable, u, string(kind.MetaQualifier()))
+	m, _, err := c.uidMeta(ctx, kind, u)
 	if err != nil {
 		return UIDMeta{}, fmt.Errorf("UIDMeta of %s %s: %w", kind, u, err)
 	}
+	return UIDMeta{UID: u, Type: kind.MetaType(), Name: name, Description: m.Description, Notes: m.Notes,
+		Created: m.Created, Custom: m.Custom, DisplayName: m.DisplayName}, nil
+}
 
-	var m encoding.UIDMeta
-	if text != nil {
-		if m, err = encoding.ParseUIDMeta(text); err != nil {
-			return UIDMeta{}, fmt.Errorf("UIDMeta of %s %s: %w", kind, u, err)
+// uidMeta returns the stored meta data of a UID with its text, which is nil if none is stored.
+func (c *Catalog) uidMeta(ctx context.Context, kind encoding.UIDKind, u encoding.UID) (
+	m encoding.UIDMeta, text []byte, err error) {
+	rows, err := c.cfg.Store.Get(ctx, c.cfg.UIDTable, encoding.FamilyName, [][]byte{u})
+	if err != nil || len(rows) == 0 {
+		return m, nil, err
+	}
+	for _, x := range rows[0].Cells {
+		switch string(x.Qualifier) {
+		case string(kind.MetaQualifier()):
+			text = append([]byte{}, x.Value...)
+			m, err = encoding.ParseUIDMeta(text)
+			return m, text, err
+		case kind.String():
+			if c.cfg.MappingTimes {
+				m.Created = x.Timestamp / 1000
+			}
 		}
 	}
-
-	return UIDMeta{UID: u, Type: typeName(kind), Name: name, Description: m.Description, Notes: m.Notes,
-		Created: m.Created, Custom: m.Custom, DisplayName: m.DisplayName}, nil
+	return m, nil, nil
 }
 
 // name checks the width of a UID and returns its name.
@@ -95,15 +104,9 @@ func (c *Catalog) ChangeUIDMeta(ctx context.Context, change UIDChange, overwrite
 	}
 
 	qualifier := string(change.Kind.MetaQualifier())
-	old, err := c.cell(ctx, c.cfg.UIDTable, change.UID, qualifier)
+	was, old, err := c.uidMeta(ctx, change.Kind, change.UID)
 	if err != nil {
 		return UIDMeta{}, err
-	}
-	var was encoding.UIDMeta
-	if old != nil {
-		if was, err = encoding.ParseUIDMeta(old); err != nil {
-			return UIDMeta{}, err
-		}
 	}
 
 	value := encoding.AppendUIDMeta(nil, change.merge(was, overwrite))
@@ -133,7 +136,7 @@ func (u *UIDChange) merge(was encoding.UIDMeta, overwrite bool) encoding.UIDMeta
 	}
 	// There was no object, or its text lacks the type.
 	if m.Type == "" {
-		m.Type = typeName(u.Kind)
+		m.Type = u.Kind.MetaType()
 	}
 	return m
 }

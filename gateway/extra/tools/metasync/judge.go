@@ -55,9 +55,8 @@ func judgeSeries(tsuid encoding.UID, hour int64, text []byte) ([]byte, error) {
 // judgeUID is judgeSeries for the UIDMeta of a UID; hour is that of the first row of all
 // series with the UID.
 func judgeUID(kind encoding.UIDKind, u encoding.UID, hour int64, text []byte) ([]byte, error) {
-	typeName := [...]string{"METRIC", "TAGK", "TAGV"}[kind]
 	if text == nil {
-		return encoding.AppendUIDMeta(nil, encoding.UIDMeta{Type: typeName, Created: hour}), nil
+		return encoding.AppendUIDMeta(nil, encoding.UIDMeta{Type: kind.MetaType(), Created: hour}), nil
 	}
 
 	m, err := encoding.ParseUIDMeta(text)
@@ -69,7 +68,7 @@ func judgeUID(kind encoding.UIDKind, u encoding.UID, hour int64, text []byte) ([
 	}
 	m.Created = hour
 	if m.Type == "" {
-		m.Type = typeName
+		m.Type = kind.MetaType()
 	}
 	return encoding.AppendUIDMeta(nil, m), nil
 }
