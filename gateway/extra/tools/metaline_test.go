@@ -229,7 +229,7 @@ func TestExport_mappingTimes(t *testing.T) {
 	p := embedded(t)
 	p.mustTool("import", write(t, lines(0, 1)))
 	p.serve(func(_ string, st tools.Store) {
-		mapping := store.Mutation{Row: []byte{0, 0, 1}, Family: "name", Qualifier: []byte("tagk"), 
+		mapping := store.Mutation{Row: []byte{0, 0, 1}, Family: "name", Qualifier: []byte("tagk"),
 			Value: []byte("host"), Timestamp: 1356998400_999}
 		if err := st.Apply(t.Context(), "tsdb-uid", []store.Mutation{mapping}); err != nil {
 			t.Fatal(err)
