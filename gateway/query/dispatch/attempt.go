@@ -13,8 +13,8 @@ import (
 
 // attempt executes a part at a place and collects its records until the part has
 // ended. The records of a failed attempt are incomplete and must not be used.
-func (r *run) attempt(ctx context.Context, p *pendingPart, place int) (a partAttempt) {
-	a = partAttempt{part: p, place: place, began: time.Now()}
+func (r *run) attempt(ctx context.Context, p *pendingPart, of *runningAttempt) (a partAttempt) {
+	a = partAttempt{part: p, of: of, place: of.place, began: time.Now()}
 	// A panic on this goroutine would end the process; it fails the attempt instead.
 	defer func() {
 		if v := recover(); v != nil {
@@ -22,7 +22,7 @@ func (r *run) attempt(ctx context.Context, p *pendingPart, place int) (a partAtt
 		}
 	}()
 
-	op, err := r.open(&scanplan.Part{Plan: *r.plan, Range: p.Range, Mode: p.Mode}, place)
+	op, err := r.open(&scanplan.Part{Plan: *r.plan, Range: p.Range, Mode: p.Mode}, of)
 	if err != nil {
 		a.err = err
 		return a
@@ -45,7 +45,10 @@ func (r *run) attempt(ctx context.Context, p *pendingPart, place int) (a partAtt
 		// them back.
 		a.records = append(a.records, rec)
 		n := operator.RecordBytes(rec)
-		if a.err = r.reserve(n); a.err == nil {
+		if !of.second {
+			a.err = r.reserve(n)
+		}
+		if a.err == nil {
 			a.err = a.lease.Reserve(n)
 		}
 		if a.err != nil {
@@ -54,9 +57,9 @@ func (r *run) attempt(ctx context.Context, p *pendingPart, place int) (a partAtt
 	}
 }
 
-// open starts a part at a place.
-func (r *run) open(part *scanplan.Part, place int) (operator.Operator, error) {
-	if place == local {
+// open starts a part at the place of an attempt.
+func (r *run) open(part *scanplan.Part, of *runningAttempt) (operator.Operator, error) {
+	if of.place == local {
 		cache := r.e.cfg.ResultCache
 		if r.opts.Uncached {
 			cache = nil
@@ -66,11 +69,11 @@ func (r *run) open(part *scanplan.Part, place int) (operator.Operator, error) {
 				Mem:        r.e.cfg.Mem,
 				Prefixes:   r.e.cfg.Seek,
 				SideBySide: r.e.cfg.SideBySide,
-				Budget:     r.opts.Budget,
+				Budget:     of.budget,
 				Proving:    r.opts.Proving,
 			})
 	}
-	return r.e.cfg.Servers[place].Open(part, r.opts.Budget)
+	return r.e.cfg.Servers[of.place].Open(part, of.budget)
 }
 
 // reserve counts n bytes against the plan's MaxBytes, which bounds all parts of a run

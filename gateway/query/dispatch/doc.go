@@ -13,6 +13,10 @@
 // few hours is one part, if that gives the same bits: its hours are read side by side,
 // which needs the least memory if series are many.
 //
+// A part that takes longer at a server than 19 of 20 parts of its size is started a second time, elsewhere: its process
+// may be slow or paused. One of both attempts is accepted, and its reads count once. At most every twentieth part is
+// started twice, so that a storm of slow parts is not doubled, and none of a region server that is slow itself.
+//
 // The coverage records which key intervals were accepted. The records of an
 // attempt are held back until the attempt has ended without an error, an interval
 // is accepted once, and a failed part is tried again, elsewhere if possible, until

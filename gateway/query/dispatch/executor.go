@@ -72,6 +72,7 @@ type Executor struct {
 	regions regionLists
 	sizes   *sizes
 	tallies *tallies
+	paces   *paces
 }
 
 // New returns an executor.
@@ -87,7 +88,8 @@ func New(cfg Config) *Executor {
 	}
 	servers := newRegistry(cfg.Servers, cfg.Rollups, cfg.Log)
 	servers.within = cmp.Or(cfg.HelloTimeout, healthTimeout)
-	return &Executor{cfg: cfg, servers: servers, sizes: newSizes(), tallies: newTallies(len(cfg.Servers))}
+	return &Executor{cfg: cfg, servers: servers, sizes: newSizes(), tallies: newTallies(len(cfg.Servers)),
+		paces: newPaces(len(cfg.Servers), cfg.PerServer)}
 }
 
 // DropCaches empties the result caches of this process and of the pushdown servers.
@@ -141,7 +143,10 @@ type Attempt struct {
 	Took         time.Duration
 	Stats        operator.Stats
 	Accepted     bool
-	Err          error
+	// Second is set if it was started because another attempt was late, and RegionServerSlow if it was late itself,
+	// and most of its time waited for the region server: of that, no part is started twice for a minute.
+	Second, RegionServerSlow bool
+	Err                      error
 }
 
 // Options are how Run executes a plan. The zero value lets the planner choose the

@@ -101,6 +101,16 @@ func (r *registry) claimCheck(i int) (due, failedBefore bool) {
 	return due, failedBefore
 }
 
+// suspect checks a server, at which a part is late, in the background: one that is paused gets no more parts.
+func (r *registry) suspect(ctx context.Context, i int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if e := &r.mu.entries[i]; !e.checking {
+		e.checking = true
+		go r.check(context.WithoutCancel(ctx), i)
+	}
+}
+
 // check checks one server and records the outcome.
 func (r *registry) check(ctx context.Context, i int) {
 	inner, cancel := context.WithTimeout(ctx, r.within)

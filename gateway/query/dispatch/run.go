@@ -27,17 +27,26 @@ type pendingPart struct {
 	pause     time.Duration // the last pause
 	failure   error         // of the last failed attempt
 	notBefore time.Time     // when the next attempt may start
+
+	running []*runningAttempt // attempts at it: none, one, or two
+	winner  *partAttempt      // the first of two to succeed; it counts once the other one has ended
+	twice   bool              // it was started twice since it last waited
+	once    bool              // it is not started twice again
 }
 
 // partAttempt is the outcome of one attempt at a part.
 type partAttempt struct {
 	part    *pendingPart
+	of      *runningAttempt
 	place   int
 	began   time.Time
 	records []batch.Record
 	lease   *memory.Lease // memory of the records; nil if there are none
 	stats   operator.Stats
 	err     error
+
+	traced           int  // its index in the trace
+	regionServerSlow bool // it was late because of the region server
 }
 
 // release gives back the records and their memory.
@@ -64,8 +73,9 @@ type run struct {
 	read      []partRead // what the accepted parts read
 
 	waiting   []*pendingPart
-	busy      map[int]int // running attempts by place
-	running   int         // sum of busy
+	flying    []*pendingPart // that have running attempts
+	busy      map[int]int    // running attempts by place
+	running   int            // sum of busy
 	results   chan partAttempt
 	heldBytes atomic.Int64 // of records, those of accepted parts included
 }
@@ -102,6 +112,7 @@ func (r *run) execute(ctx context.Context) error {
 		// because only their errors distinguish a slow store from one that cannot be reached.
 		if ctx.Err() == nil {
 			r.launch(inner)
+			r.startSeconds(inner)
 		} else if r.running == 0 {
 			return r.endIncomplete(ctx)
 		}
@@ -122,6 +133,11 @@ func (r *run) execute(ctx context.Context) error {
 
 // drain waits for the cancelled attempts and releases what they hold.
 func (r *run) drain() {
+	for _, p := range r.flying {
+		if p.winner != nil {
+			p.winner.release()
+		}
+	}
 	for ; r.running > 0; r.running-- {
 		a := <-r.results
 		a.release()
@@ -134,10 +150,7 @@ func (r *run) launch(ctx context.Context) {
 	rest := r.waiting[:0]
 	for _, p := range r.waiting {
 		if place, free := r.choosePlace(p); free && !now.Before(p.notBefore) {
-			r.busy[place]++
-			r.running++
-			r.stats.Attempts++
-			go func() { r.results <- r.attempt(ctx, p, place) }()
+			r.start(ctx, p, place, false)
 			continue
 		}
 		rest = append(rest, p)
@@ -162,10 +175,14 @@ func (r *run) choosePlace(p *pendingPart) (place int, free bool) {
 }
 
 // awaitAttempt returns the next attempt that has ended. It returns nil when the pause
-// of a waiting part is over, or when ctx ends.
+// of a waiting part is over, when a running one may be late, or when ctx ends.
 func (r *run) awaitAttempt(ctx context.Context) *partAttempt {
 	var timer <-chan time.Time
-	if d, ok := r.nextPauseEnd(); ok {
+	d, ok := r.nextPauseEnd()
+	if look, may := r.nextLook(); may && (!ok || look < d) {
+		d, ok = look, true
+	}
+	if ok {
 		t := time.NewTimer(d)
 		defer t.Stop()
 		timer = t.C
@@ -203,32 +220,52 @@ func (r *run) nextPauseEnd() (d time.Duration, ok bool) {
 // finishAttempt accepts the part of a successful attempt, and queues the part of a
 // failed one again. The error is final for the run.
 func (r *run) finishAttempt(ctx context.Context, a *partAttempt) error {
-	defer a.release()
-	r.traceAttempt(a)
-	r.e.tallies.of(a.place).count(ctx, time.Now(), time.Since(a.began), a.stats.Bytes, a.err)
-	if a.err == nil { //fault:failed-attempt-kept TestRun_chaos
-		return r.accept(a)
+	r.landed(a)
+	took := time.Since(a.began)
+	r.e.tallies.of(a.place).count(ctx, time.Now(), took, a.stats.Bytes, a.err)
+	if a.err == nil {
+		r.learnPace(a, took)
+	}
+	r.traceAttempt(a, took)
+
+	switch another := len(a.part.running) > 0; {
+	case a.part.winner != nil:
+		return r.settle(ctx, a)
+	case a.err == nil && another:
+		a.part.winner = a
+		a.part.running[0].cancel()
+		return nil
+	case a.err == nil: //fault:failed-attempt-kept TestRun_chaos
+		defer a.release()
+		return r.acceptAlone(ctx, a)
 	}
 
-	r.stats.Discarded++
-	r.heldBytes.Add(-recordBytes(a.records))
+	defer a.release()
+	r.discard(a)
+	if len(a.part.running) > 0 {
+		r.leave(ctx, a)
+		return nil
+	}
 	// What this process was the first to read, a server may read: it may have the memory for more rows than were
-	// expected.
-	if again := r.panickedAgain(a); again || !a.part.Here && isFinal(a.err, a.place == local) {
+	// expected. And one of two attempts at a part may have had too little because of the other one.
+	p, twice, final := a.part, a.part.twice, isFinal(a.err, a.place == local)
+	if again := r.panickedAgain(a); again || final && !p.Here && !twice {
 		if a.place != local {
-			r.e.cfg.Log.Info("a part ends its query", "start", a.part.Range.Start.String(), "place",
+			r.e.cfg.Log.Info("a part ends its query", "start", p.Range.Start.String(), "place",
 				r.placeName(a.place), "err", a.err)
 		}
 		return a.err
 	}
 
-	r.waiting = append(r.waiting, a.part)
+	p.once, p.twice = p.once || twice, false
+	r.waiting = append(r.waiting, p)
 	// An attempt that ended only because the run's context did has not failed. A pushdown server, which has the same
 	// deadline, may see it first.
 	if unlessContext(a.err) != nil {
-		a.part.failure = withoutPlace(a.err)
+		p.failure = withoutPlace(a.err)
 	}
-	if ctx.Err() == nil {
+	// An error that would end the query says nothing of the place.
+	if ctx.Err() == nil && !(final && twice) {
 		r.scheduleRetry(a)
 	}
 	return nil
@@ -254,21 +291,23 @@ func (r *run) panickedAgain(a *partAttempt) bool {
 }
 
 // traceAttempt adds an attempt to the trace.
-func (r *run) traceAttempt(a *partAttempt) {
+func (r *run) traceAttempt(a *partAttempt, took time.Duration) {
 	if !r.opts.Trace {
 		return
 	}
 	p := a.part
 	r.stats.Trace = append(r.stats.Trace, Attempt{
 		Range: p.Range, RegionServer: p.RegionServer, Place: r.placeName(a.place), Mode: p.Mode, Bytes: p.Bytes,
-		Began: a.began.Sub(r.began), Took: time.Since(a.began), Stats: a.stats, Err: a.err,
+		Began: a.began.Sub(r.began), Took: took, Stats: a.stats, Err: a.err,
+		Second: a.of.second, RegionServerSlow: a.regionServerSlow,
 	})
+	a.traced = len(r.stats.Trace) - 1
 }
 
 // accept marks a part as covered and passes its records to the sink. Their bytes stay
 // counted in heldBytes, because the plan's MaxBytes bounds all parts of a run together.
 func (r *run) accept(a *partAttempt) error {
-	// Parts do not overlap, and each has one attempt at a time. So this is only a guard
+	// Parts do not overlap, and one attempt at each is accepted. So this is only a guard
 	// against a fault of ours: rows that count twice make a wrong answer.
 	if !r.coverage.accept(a.part.Range) {
 		r.stats.Discarded++
@@ -288,7 +327,7 @@ func (r *run) accept(a *partAttempt) error {
 		r.stats.Partial++
 	}
 	if r.opts.Trace {
-		r.stats.Trace[len(r.stats.Trace)-1].Accepted = true // finishAttempt has just added it
+		r.stats.Trace[a.traced].Accepted = true
 	}
 	return r.sink(a.part.Range, a.records)
 }

@@ -66,9 +66,10 @@ func TestSimulator(t *testing.T) {
 // world is what one simulated query runs in.
 type world struct {
 	*cutting
-	mu  sync.Mutex
-	rng *rand.Rand
-	mem *memory.CheckedAllocator
+	mu      sync.Mutex
+	rng     *rand.Rand
+	mem     *memory.CheckedAllocator
+	trained bool // before, nothing fails
 }
 
 func (w *world) dice(n int) int {
@@ -87,11 +88,19 @@ func (w *world) run(how Aggregation) (groups []merge.Group, err error) {
 		servers = append(servers,
 			&scripted{name: fmt.Sprint("s", i), beside: fmt.Sprintf("rs%d:1", i), store: w.store, mem: w.mem})
 	}
-	cfg := quiet(&flaky{Store: w.store, fail: func() bool { return w.dice(8) == 0 }}, w.mem, servers...)
+	cfg := quiet(&flaky{Store: w.store, fail: func() bool { return w.trained && w.dice(8) == 0 }}, w.mem, servers...)
 	for i, s := range servers {
 		cfg.Servers[i] = &bad{scripted: s, world: w, badness: w.dice(5)}
 	}
 	e := New(cfg)
+	// Of every other run the paces of servers are known: then late parts are started twice.
+	for range w.dice(2) * leastSamples {
+		if _, err := e.Run(ctx, &w.plan, Options{Aggregation: how},
+			func(scanplan.KeyRange, []batch.Record) error { return nil }); err != nil {
+			break
+		}
+	}
+	w.trained = true
 	for {
 		m := merge.New(&w.plan, nil)
 		_, err = e.Run(ctx, &w.plan, Options{Aggregation: how},
@@ -123,7 +132,7 @@ type bad struct {
 // Open executes a part, or spoils it.
 func (b *bad) Open(part *scanplan.Part, budget operator.Budget) (operator.Operator, error) {
 	op, err := b.scripted.Open(part, budget)
-	if err != nil || b.world.dice(5) >= b.badness {
+	if err != nil || !b.world.trained || b.world.dice(5) >= b.badness {
 		return op, err
 	}
 	return &spoiled{Operator: op, world: b.world, part: part, kind: b.world.dice(7), at: b.world.dice(3)}, nil

@@ -123,6 +123,12 @@ func attemptAttributes(a dispatch.Attempt) map[string]any {
 	if a.Stats.RowsScanned > 0 {
 		out["selectivity"] = float64(a.Stats.Rows-a.Stats.Rejected) / float64(a.Stats.RowsScanned)
 	}
+	if a.Second {
+		out["second"] = "the first attempt at this part was late"
+	}
+	if a.RegionServerSlow {
+		out["slow"] = "the region server: most of the time went by waiting for its rows"
+	}
 	if a.Err != nil {
 		out["error"] = a.Err.Error()
 	}

@@ -1,0 +1,109 @@
+package dispatch
+
+import (
+	"math"
+	"slices"
+	"sync"
+	"time"
+)
+
+const (
+	// paceSamples is how many parts of a server say how fast it is, leastSamples how many there must be.
+	paceSamples, leastSamples = 64, 8
+	// partOverhead is added to the bytes of a part: one that reads little takes time, too.
+	partOverhead = 64 << 10
+	// leastLate is the least time after which a part is late: below it a second attempt gains nothing that is seen.
+	leastLate = 50 * time.Millisecond
+	// secondShare is the part of all parts that may be started twice.
+	secondShare = 0.05
+	// slowFor is how long a region server counts as slow.
+	slowFor = time.Minute
+)
+
+// paces know how long parts take at the pushdown servers, which region servers are slow, and how many parts may be
+// started twice. They are shared by all runs.
+type paces struct {
+	most float64 // of tokens
+
+	mu      sync.Mutex
+	tokens  float64 // one for each part that may be started twice now
+	servers []pace
+	slow    map[string]time.Time // region servers, and when they were found to be slow
+}
+
+// pace is what the last parts of a server took, in seconds a byte.
+type pace struct {
+	ring [paceSamples]float64
+	n    int // that were ever added
+}
+
+// newPaces returns the paces of some servers, each of which executes perServer parts of a run at a time. At once as
+// many parts may be started twice as one server executes, and secondShare of those of a run.
+func newPaces(servers, perServer int) *paces {
+	most := float64(perServer) + secondShare*float64(servers*perServer*partsPerSlot)
+	return &paces{most: most, tokens: most, servers: make([]pace, servers), slow: map[string]time.Time{}}
+}
+
+// add counts a part that a server has executed.
+func (p *paces) add(server int, took time.Duration, bytes int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	s := &p.servers[server]
+	s.ring[s.n%paceSamples] = took.Seconds() / float64(bytes+partOverhead)
+	s.n++
+	p.tokens = min(p.tokens+secondShare, p.most)
+}
+
+// late returns how long a part of about so many bytes takes at most: the 95th percentile of a server, of the median
+// server, so that one that is slow says nothing of the others, nor of itself. ok is false while that is not known.
+func (p *paces) late(bytes int64) (after time.Duration, ok bool) {
+	if bytes <= 0 {
+		return 0, false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	var rates []float64
+	for i := range p.servers {
+		if s := &p.servers[i]; s.n >= leastSamples {
+			last := slices.Sorted(slices.Values(s.ring[:min(s.n, paceSamples)]))
+			rates = append(rates, last[len(last)*95/100])
+		}
+	}
+	if len(rates) == 0 {
+		return 0, false
+	}
+	slices.Sort(rates)
+	seconds := rates[(len(rates)-1)/2] * float64(bytes+partOverhead)
+	if seconds > math.MaxInt32 {
+		return 0, false
+	}
+	return max(leastLate, time.Duration(seconds*float64(time.Second))), true
+}
+
+// takeSecond reports whether one more part may be started twice now.
+func (p *paces) takeSecond() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.tokens < 1 {
+		return false
+	}
+	p.tokens--
+	return true
+}
+
+// setSlow notes that a region server is slow: to ask it twice would make it slower.
+func (p *paces) setSlow(regionServer string, now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.slow[regionServer] = now
+}
+
+// isSlow reports whether a region server was found to be slow lately.
+func (p *paces) isSlow(regionServer string, now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at, ok := p.slow[regionServer]
+	return ok && now.Sub(at) < slowFor
+}

@@ -1,0 +1,172 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"downpour/pushdown/operator"
+	"downpour/pushdown/resultcache"
+)
+
+// A part that is late at a pushdown server is started a second time, elsewhere: its process may be slow or paused.
+// The attempt that succeeds first counts, once the other one has ended, so that what the two read is never counted
+// together. Few parts are started twice, see paces, and none of a region server that is slow itself.
+
+// runningAttempt is an attempt that has not ended.
+type runningAttempt struct {
+	place    int
+	second   bool // it was started because the first one was late
+	cancel   context.CancelFunc
+	budget   operator.Budget
+	expected time.Duration // how long it takes at most; 0 if that is not known
+	lookAt   time.Time     // when to look whether it is late; zero: never
+}
+
+// start starts an attempt at a part.
+func (r *run) start(ctx context.Context, p *pendingPart, place int, second bool) {
+	ctx, cancel := context.WithCancel(ctx)
+	a := &runningAttempt{place: place, second: second, cancel: cancel, budget: r.opts.Budget}
+	// What the first one has read counts already. What the second one reads counts if it is accepted.
+	if second {
+		a.budget = operator.NewBudget(r.opts.Budget.Left())
+	}
+	if expected, ok := r.e.paces.late(p.Bytes); ok && place != local {
+		a.expected, a.lookAt = expected, time.Now().Add(expected)
+	}
+
+	if len(p.running) == 0 {
+		r.flying = append(r.flying, p)
+	}
+	p.running = append(p.running, a)
+	r.busy[place]++
+	r.running++
+	r.stats.Attempts++
+	go func() { r.results <- r.attempt(ctx, p, a) }()
+}
+
+// landed takes an attempt that has ended from those that run.
+func (r *run) landed(a *partAttempt) {
+	a.of.cancel()
+	p := a.part
+	p.running = slices.DeleteFunc(p.running, func(x *runningAttempt) bool { return x == a.of })
+	if len(p.running) == 0 {
+		r.flying = slices.DeleteFunc(r.flying, func(x *pendingPart) bool { return x == p })
+	}
+}
+
+// startSeconds starts a second attempt at each part that is late.
+func (r *run) startSeconds(ctx context.Context) {
+	now := time.Now()
+	for _, p := range r.flying {
+		first := p.running[0]
+		if len(p.running) > 1 || p.once || p.winner != nil || first.lookAt.IsZero() || now.Before(first.lookAt) {
+			continue
+		}
+		if r.e.paces.isSlow(p.RegionServer, now) {
+			first.lookAt = time.Time{}
+			continue
+		}
+		place, free := r.secondPlace(p, first.place)
+		if !free || !r.e.paces.takeSecond() {
+			first.lookAt = now.Add(leastLate)
+			continue
+		}
+		r.e.cfg.Log.Debug("a part is late, and started elsewhere, too", "start", p.Range.Start.String(), "place",
+			r.placeName(first.place), "expected", first.expected, "also", r.placeName(place))
+		p.twice = true
+		r.e.servers.suspect(ctx, first.place)
+		r.start(ctx, p, place, true)
+	}
+}
+
+// secondPlace chooses the place of a second attempt: a server other than the first, or this process.
+func (r *run) secondPlace(p *pendingPart, first int) (place int, free bool) {
+	for _, i := range r.e.servers.candidates(r.plan.Table, p.RegionServer, p.turn) {
+		if i != first && !p.failedAt[i] && r.busy[i] < r.e.cfg.PerServer {
+			return i, true
+		}
+	}
+	return local, r.busy[local] < r.e.cfg.Local
+}
+
+// nextLook returns how long it takes until the first running attempt may be late, false if none may.
+func (r *run) nextLook() (d time.Duration, ok bool) {
+	now := time.Now()
+	for _, p := range r.flying {
+		at := p.running[0].lookAt
+		if len(p.running) == 1 && !p.once && p.winner == nil && !at.IsZero() && (!ok || at.Sub(now) < d) {
+			d, ok = max(0, at.Sub(now)), true
+		}
+	}
+	return d, ok
+}
+
+// learnPace notes how long an attempt that has succeeded at a server took, and whether the region server was what it
+// waited for.
+func (r *run) learnPace(a *partAttempt, took time.Duration) {
+	if a.place == local || a.stats.CacheHits > 0 {
+		return
+	}
+	r.e.paces.add(a.place, took, a.stats.Bytes)
+	isLate := a.of.expected > 0 && took > a.of.expected
+	if server := a.part.RegionServer; isLate && a.stats.ScanTime > took/2 && server != "" {
+		a.regionServerSlow = true
+		r.e.paces.setSlow(server, time.Now())
+	}
+}
+
+// settle ends a part of which one of two attempts, the winner, has succeeded, now that the other one has ended.
+func (r *run) settle(ctx context.Context, other *partAttempt) error {
+	won, lost := other.part.winner, other
+	other.part.winner = nil
+	// Both have succeeded: of these the first one counts, which is accounted for already.
+	if other.err == nil && won.of.second {
+		won, lost = other, won
+	}
+	r.discard(lost)
+	lost.release()
+
+	defer won.release()
+	return r.acceptAlone(ctx, won)
+}
+
+// acceptAlone accepts an attempt next to which no other one at its part runs. What a second one has read counts from
+// now on.
+func (r *run) acceptAlone(ctx context.Context, a *partAttempt) error {
+	if a.of.second {
+		if err := r.reserve(recordBytes(a.records)); err != nil {
+			return err
+		}
+		if err := r.opts.Budget.Spend(ctx, a.stats.Points, a.stats.Bytes); err != nil {
+			return err
+		}
+	}
+	return r.accept(a)
+}
+
+// leave leaves a part to the other attempt at it, after one has failed.
+func (r *run) leave(ctx context.Context, a *partAttempt) {
+	p := a.part
+	p.once = true
+	_ = r.panickedAgain(a) // which logs it
+	if unlessContext(a.err) != nil {
+		p.failure = withoutPlace(a.err)
+	}
+	if ctx.Err() != nil || errors.Is(a.err, resultcache.ErrUnproven) {
+		return
+	}
+	p.failedAt[a.place] = true
+	if a.place != local && !p.panicked && !isFinal(a.err, false) {
+		r.e.servers.markFailed(a.place)
+	}
+}
+
+// discard counts an attempt whose records are not used.
+func (r *run) discard(a *partAttempt) {
+	r.stats.Discarded++
+	if !a.of.second {
+		r.heldBytes.Add(-recordBytes(a.records))
+	}
+}
