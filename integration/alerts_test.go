@@ -21,11 +21,11 @@ import (
 func TestAlertRules(t *testing.T) {
 	t.Parallel()
 	ctx := within(t, 5*time.Minute)
-	if err := e2e.SetUp(ctx, "promtool"); err != nil {
+	if err := e2e.SetUp(ctx, "prometheus"); err != nil {
 		t.Fatal(err)
 	}
 	root := must[string](t)(e2e.Root())
-	program := filepath.Join(root, "build/setup/promtool/usr/bin/promtool")
+	program := filepath.Join(root, "build/setup/prometheus/usr/bin/promtool")
 	for _, args := range [][]string{
 		{"check", "rules", "gateway/packaging/prometheus/alerts.yml"},
 		{"test", "rules", "integration/testdata/alerts_test.yml"},
@@ -43,7 +43,7 @@ func TestAlertRules(t *testing.T) {
 func TestGrafanaDashboard(t *testing.T) {
 	t.Parallel()
 	ctx := within(t, 10*time.Minute)
-	if err := e2e.SetUp(ctx, "promtool"); err != nil {
+	if err := e2e.SetUp(ctx, "prometheus"); err != nil {
 		t.Fatal(err)
 	}
 	root := must[string](t)(e2e.Root())
@@ -110,7 +110,7 @@ func takenByPrometheus(ctx context.Context, t *testing.T, root string, queries [
 	if err := os.WriteFile(file, []byte(rules.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	promtool := filepath.Join(root, "build/setup/promtool/usr/bin/promtool")
+	promtool := filepath.Join(root, "build/setup/prometheus/usr/bin/promtool")
 	out, err := exec.CommandContext(ctx, promtool, "check", "rules", file).CombinedOutput()
 	return string(out), err
 }

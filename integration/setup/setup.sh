@@ -3,7 +3,7 @@
 # of a real HBase, a real OpenTSDB and writers in Java (Maven), pyarrow and other
 # readers of Arrow (a virtual environment; npm), OpenTSDB's client libraries, a validator of
 # OpenAPI and what checks our own package (more environments), playwright-core (npm), Chromium's headless shell,
-# VictoriaMetrics, collectd, promtool, lintian, buildah and a Kerberos KDC (the system's
+# VictoriaMetrics, Prometheus, collectd, lintian, buildah and a Kerberos KDC (the system's
 # packages), and a Debian system for our own packages.
 #
 #   setup.sh          all of it
@@ -286,11 +286,12 @@ victoria_metrics() {
 	logged victoria-start "$program" -version
 }
 
-promtool() {
-	local program=$out/promtool/usr/bin/promtool
-	if [ -f "$out/promtool.stamp" ] && "$program" --version >/dev/null 2>&1; then return; fi
-	unpacked promtool "promtool, which checks our alert rules" prometheus
-	logged promtool-start "$program" --version
+prometheus() {
+	local programs=$out/prometheus/usr/bin
+	if [ -f "$out/prometheus.stamp" ] && "$programs/prometheus" --version >/dev/null 2>&1; then return; fi
+	unpacked prometheus "Prometheus, which writes to us and reads from us, and promtool, which checks our alert rules" prometheus
+	logged prometheus-start "$programs/prometheus" --version
+	logged promtool-start "$programs/promtool" --version
 }
 
 # It starts as it is unpacked, and is told where its settings lie.
@@ -339,7 +340,7 @@ debian_system() {
 
 need go "everything"
 
-all_steps=(java_programs python_venv python_checks python_oldest python_newest client_libraries openapi_validator arrow_js browser_driver browser_program package_checks image_builder victoria_metrics promtool
+all_steps=(java_programs python_venv python_checks python_oldest python_newest client_libraries openapi_validator arrow_js browser_driver browser_program package_checks image_builder victoria_metrics prometheus
 	collectd kerberos_kdc debian_system)
 steps=("$@")
 if [ $# = 0 ]; then

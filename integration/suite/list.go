@@ -93,12 +93,14 @@ var targets = []target{
 		append([]string{"openapi_validator"}, append(python, browser...)...), "encoding/batch/",
 		"integration/python/", "integration/notebooks/", "gateway/api/openapi/", "gateway/docs/"),
 	servers("clients", "^Test(Clients_|Grafana|AlertRules)",
-		[]string{"java_programs", "client_libraries", "collectd", "promtool"}, "gateway/api/telnet/",
+		[]string{"java_programs", "client_libraries", "collectd", "prometheus"}, "gateway/api/telnet/",
 		"gateway/api/httpapi/putroutes/", "gateway/packaging/"),
+	servers("prometheus", "^Test(Prometheus_|OTLP_)", []string{"java_programs", "prometheus"},
+		"gateway/extra/prometheus/", "gateway/extra/otlp/"),
 	servers("packages", "^Test(Packages|Images|Kubernetes|FirstDay$)",
 		[]string{
 			"java_programs", "python_checks", "package_checks", "image_builder", "collectd", "debian_system",
-			"promtool",
+			"prometheus",
 		},
 		"gateway/packaging/", "gateway/cmd/", "pushdown/cmd/"),
 
