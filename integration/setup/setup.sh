@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Gets what the integration tests need and a machine may lack: the class paths
 # of a real HBase, a real OpenTSDB and writers in Java (Maven), pyarrow and other
-# readers of Arrow (a virtual environment; npm), OpenTSDB's client libraries, a validator of
+# readers of Arrow (a virtual environment; npm), client libraries of OpenTSDB and OpenTelemetry, a validator of
 # OpenAPI and what checks our own package (more environments), playwright-core (npm), Chromium's headless shell,
 # VictoriaMetrics, Prometheus, collectd, lintian, buildah and a Kerberos KDC (the system's
 # packages), and a Debian system for our own packages.
@@ -197,18 +197,19 @@ python_newest() {
 }
 
 client_libraries() {
-	local versions="$OPENTSDB_PY_VERSION $POTSDB_VERSION $OPENTSDB_HTTP_CLIENT_VERSION $OPENTSDB2PY_VERSION $REQUESTS_VERSION"
+	local versions="$OPENTSDB_PY_VERSION $POTSDB_VERSION $OPENTSDB_HTTP_CLIENT_VERSION $OPENTSDB2PY_VERSION $REQUESTS_VERSION $OPENTELEMETRY_VERSION"
 	local venv=$root/build/clients-venv
 	if stamped clients "$versions" && "$venv/bin/python" -c '' 2>/dev/null; then return; fi
-	need python3 "OpenTSDB's client libraries"
+	need python3 "client libraries of OpenTSDB and OpenTelemetry"
 	rm -rf "$venv" "$out/clients.stamp"
 	logged clients-venv python3 -m venv "$venv"
 	logged clients-pip "$venv/bin/python" -m pip install --quiet \
 		"opentsdb-py==$OPENTSDB_PY_VERSION" "potsdb==$POTSDB_VERSION" "opentsdb-http-client==$OPENTSDB_HTTP_CLIENT_VERSION" \
-		"opentsdb2py==$OPENTSDB2PY_VERSION" "requests==$REQUESTS_VERSION"
-	logged clients-check "$venv/bin/python" -c 'import opentsdb, potsdb, opentsdb_http_client.http_client'
+		"opentsdb2py==$OPENTSDB2PY_VERSION" "requests==$REQUESTS_VERSION" \
+		"opentelemetry-sdk==$OPENTELEMETRY_VERSION" "opentelemetry-exporter-otlp-proto-http==$OPENTELEMETRY_VERSION"
+	logged clients-check "$venv/bin/python" -c 'import opentsdb, potsdb, opentsdb_http_client.http_client, opentelemetry.exporter.otlp.proto.http'
 	stamp clients "$versions"
-	echo "setup: OpenTSDB's client libraries, $versions"
+	echo "setup: client libraries of OpenTSDB and OpenTelemetry, $versions"
 }
 
 openapi_validator() {

@@ -95,7 +95,7 @@ var targets = []target{
 	servers("clients", "^Test(Clients_|Grafana|AlertRules)",
 		[]string{"java_programs", "client_libraries", "collectd", "prometheus"}, "gateway/api/telnet/",
 		"gateway/api/httpapi/putroutes/", "gateway/packaging/"),
-	servers("prometheus", "^Test(Prometheus_|OTLP_)", []string{"java_programs", "prometheus"},
+	servers("prometheus", "^Test(Prometheus_|OTLP_)", []string{"java_programs", "prometheus", "client_libraries"},
 		"gateway/extra/prometheus/", "gateway/extra/otlp/"),
 	servers("packages", "^Test(Packages|Images|Kubernetes|FirstDay$)",
 		[]string{
