@@ -27,7 +27,8 @@ func Topics() []Topic {
 		}},
 		{"Queries", "From a question to a chart.", []Page{
 			{"queries", "gateway/docs/queries.md", "queries by example: filters, downsampling, rates, expressions"},
-			{"promql", "gateway/docs/promql.md", "Prometheus' language and API: Grafana's Prometheus data source"},
+			{"promql", "gateway/docs/promql.md", "Prometheus' language and API"},
+			{"grafana", "gateway/docs/grafana.md", "Grafana's two data sources, its variables and alerts"},
 			{"chart", "gateway/web/README.md", "the page of charts: what it does, its address, its keys"},
 			{"dashboards", "gateway/docs/dashboards.md", "dashboards: the page, the documents, how they are kept"},
 			{"dashboards-comparison", "gateway/docs/dashboards-comparison.md", "dashboards here and elsewhere"},
