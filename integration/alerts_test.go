@@ -38,6 +38,53 @@ func TestAlertRules(t *testing.T) {
 	}
 }
 
+// The real promtool finds nothing to say about the names, types and help of the metrics of both
+// programs.
+func TestMetricNames(t *testing.T) {
+	t.Parallel()
+	ctx := within(t, 5*time.Minute)
+	if err := e2e.SetUp(ctx, "prometheus"); err != nil {
+		t.Fatal(err)
+	}
+	l, tables := layouts[0], createTables(t)
+	p := must[*e2e.Program](t)(e2e.StartPushdown(ctx, e2e.ProgramOptions{Env: l.env(t, tables)}))
+	closeAtEnd(t, p)
+	ours := l.gateway(t, tables, map[string]string{"DOWNPOUR_PUSHDOWN": p.Addr, "DOWNPOUR_RETENTION": "36500d"})
+	for _, url := range []string{ours.URL, p.URL} {
+		text := string(must[e2e.Answer](t)(e2e.Get(ctx, url+"/metrics")).Body)
+		if !strings.Contains(text, "\ndownpour_build_info{") {
+			t.Errorf("%s has no downpour_build_info: %.300s", url, text)
+		}
+		if out, err := checkedMetrics(ctx, t, ownMetrics(text)); err != nil || out != "" {
+			t.Errorf("promtool on %s: %v\n%s", url, err, out)
+		}
+	}
+	if out, err := checkedMetrics(ctx, t, "# TYPE downpour_put_ms counter\ndownpour_put_ms 1\n"); err == nil {
+		t.Errorf("promtool takes a counter without help and _total: %s", out)
+	}
+}
+
+// ownMetrics are those of our own: others come from libraries.
+func ownMetrics(text string) string {
+	var own strings.Builder
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(strings.TrimPrefix(strings.TrimPrefix(line, "# HELP "), "# TYPE "), "downpour_") {
+			own.WriteString(line)
+		}
+	}
+	return own.String()
+}
+
+// checkedMetrics is what promtool says of metrics.
+func checkedMetrics(ctx context.Context, t *testing.T, text string) (string, error) {
+	t.Helper()
+	promtool := filepath.Join(must[string](t)(e2e.Root()), "build/setup/prometheus/usr/bin/promtool")
+	cmd := exec.CommandContext(ctx, promtool, "check", "metrics")
+	cmd.Stdin = strings.NewReader(text)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
 // The dashboard is read by Grafana's own types, and its queries by the real promtool. A field that
 // Grafana does not know, one that is missing and a value of another type are told.
 func TestGrafanaDashboard(t *testing.T) {

@@ -92,7 +92,7 @@ var targets = []target{
 	servers("notebooks", "^Test(Arrow_|Flight_|Notebooks_|Python_|Docs_|OpenAPI_)",
 		append([]string{"openapi_validator"}, append(python, browser...)...), "encoding/batch/",
 		"integration/python/", "integration/notebooks/", "gateway/api/openapi/", "gateway/docs/"),
-	servers("clients", "^Test(Clients_|Grafana|AlertRules)",
+	servers("clients", "^Test(Clients_|Grafana|AlertRules|MetricNames)",
 		[]string{"java_programs", "client_libraries", "collectd", "prometheus"}, "gateway/api/telnet/",
 		"gateway/api/httpapi/putroutes/", "gateway/packaging/"),
 	servers("prometheus", "^Test(Prometheus_|OTLP_)", []string{"java_programs", "prometheus", "client_libraries"},

@@ -3,6 +3,8 @@
 package version
 
 import (
+	"cmp"
+	"runtime"
 	"runtime/debug"
 	"strings"
 
@@ -24,16 +26,34 @@ func String() string {
 	return describe(info)
 }
 
-// describe describes a build. A build outside of a checkout has no commit.
-func describe(info *debug.BuildInfo) string {
+// Build returns the commit of which this program was built, "unknown" outside of a checkout, and Go's version.
+func Build() (commit, goVersion string) {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown", runtime.Version()
+	}
+	return cmp.Or(commitOf(settingsOf(info)), "unknown"), info.GoVersion
+}
+
+func settingsOf(info *debug.BuildInfo) map[string]string {
 	settings := make(map[string]string)
 	for _, s := range info.Settings {
 		settings[s.Key] = s.Value
 	}
+	return settings
+}
 
+func commitOf(settings map[string]string) string {
+	commit := settings["vcs.revision"]
+	return commit[:min(12, len(commit))]
+}
+
+// describe describes a build. A build outside of a checkout has no commit.
+func describe(info *debug.BuildInfo) string {
+	settings := settingsOf(info)
 	parts := []string{"downpour " + Version}
-	if commit := settings["vcs.revision"]; commit != "" {
-		text := "commit " + commit[:min(12, len(commit))]
+	if commit := commitOf(settings); commit != "" {
+		text := "commit " + commit
 		if settings["vcs.modified"] == "true" {
 			text += " with changes"
 		}
