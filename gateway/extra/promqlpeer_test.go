@@ -37,12 +37,16 @@ type promSeries struct {
 	points []prom.FPoint
 }
 
-func newPromPeer() *promPeer {
-	return &promPeer{engine: prom.NewEngine(prom.EngineOpts{
+func newPromPeer() *promPeer { return &promPeer{engine: newPromEngine(false)} }
+
+// newPromEngine returns Prometheus' engine; with its flag promql-delayed-name-removal if late is set.
+func newPromEngine(late bool) *prom.Engine {
+	return prom.NewEngine(prom.EngineOpts{
 		MaxSamples: 10_000_000, Timeout: time.Minute, EnableAtModifier: true, EnableNegativeOffset: true,
 		NoStepSubqueryIntervalFn: func(int64) int64 { return time.Minute.Milliseconds() },
+		EnableDelayedNameRemoval: late,
 		Parser:                   parser.NewParser(promql.ParserOptions),
-	})}
+	})
 }
 
 // add adds a series, which keeps the order of labels: that of sums.
