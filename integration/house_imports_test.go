@@ -170,6 +170,7 @@ type owner struct {
 	module string // import path without version
 	within string // folder in which the rule holds; empty means everywhere
 	dir    string // who may
+	peer   string // a program of the tests that may, too
 	who    string // how the message names that
 }
 
@@ -179,7 +180,8 @@ var ownerTable = []owner{
 	{module: "github.com/cockroachdb/pebble", dir: "pushdown/store/pebble"},
 	{module: "github.com/apache/arrow/go/v15/parquet", dir: "gateway/extra/tools/pointfile"},
 	{module: "github.com/gorilla/websocket", dir: "gateway/api/ws"},
-	{module: "github.com/prometheus/prometheus", dir: "gateway/extra/prometheus/promql"},
+	{module: "github.com/prometheus/prometheus", dir: "gateway/extra/prometheus/promql",
+		peer: "integration/promtsdb"},
 	{module: "go.opentelemetry.io/collector/pdata", dir: "gateway/extra/otlp"},
 	{module: "gonum.org/v1/plot", dir: "gateway/extra/graph/picture"},
 	{module: "github.com/yuin/goldmark", dir: "gateway/extra/docsite"},
@@ -199,7 +201,7 @@ func owners(h *house) (found []string) {
 				if !under(imported, o.module) || o.within != "" && !under(r.dir, o.within) {
 					continue
 				}
-				if under(r.dir, o.dir) || o.dir == "main" && r.name == "main" {
+				if under(r.dir, o.dir) || o.peer != "" && under(r.dir, o.peer) || o.dir == "main" && r.name == "main" {
 					continue
 				}
 				who := o.who

@@ -30,6 +30,7 @@ import (
 type promPeer struct {
 	engine *prom.Engine
 	series []promSeries
+	tsdb   *tsdbPeer // read in place of series; nil is none
 }
 
 type promSeries struct {
@@ -69,21 +70,36 @@ type peerQuerier struct {
 func (q peerQuerier) Select(_ context.Context, _ bool, hints *storage.SelectHints,
 	matchers ...*labels.Matcher) storage.SeriesSet {
 	var found []storage.Series
-	for _, s := range q.peer.series {
+	for _, s := range q.peer.choose(hints.Start, hints.End, matchers) {
+		var points []chunks.Sample
+		for _, p := range s.points {
+			points = append(points, peerPoint{p})
+		}
+		found = append(found, storage.NewListSeries(s.labels, points))
+	}
+	return &peerSet{found, -1}
+}
+
+// choose returns the series that match, with their points of these times.
+func (p *promPeer) choose(start, end int64, matchers []*labels.Matcher) (found []promSeries) {
+	if p.tsdb != nil {
+		return p.tsdb.choose(start, end, matchers)
+	}
+	for _, s := range p.series {
 		if slices.ContainsFunc(matchers, func(m *labels.Matcher) bool { return !m.Matches(s.labels.Get(m.Name)) }) {
 			continue
 		}
-		var points []chunks.Sample
+		var points []prom.FPoint
 		for _, p := range s.points {
-			if p.T >= hints.Start && p.T <= hints.End {
-				points = append(points, peerPoint{p})
+			if p.T >= start && p.T <= end {
+				points = append(points, p)
 			}
 		}
 		if len(points) > 0 {
-			found = append(found, storage.NewListSeries(s.labels, points))
+			found = append(found, promSeries{s.labels, points})
 		}
 	}
-	return &peerSet{found, -1}
+	return found
 }
 
 // peerSet is a list of series.

@@ -157,7 +157,7 @@ func (s *scripts) excuse(q promQuestion, w scripted) (class string) {
 	if w.histograms {
 		return "native histograms"
 	}
-	late := promPeer{newPromEngine(true), s.peer.series}
+	late := promPeer{engine: newPromEngine(true), series: s.peer.series}
 	if w.differs(late.ask(s.Context(), q), s.shift) == "" {
 		return "promql-delayed-name-removal"
 	}

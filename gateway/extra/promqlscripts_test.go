@@ -23,8 +23,8 @@ import (
 
 // Every expression of Prometheus' own test scripts has the answer that its script expects, and the bits that
 // Prometheus' engine has over a list of the same points. Each script is moved to a time of its own, because the tables
-// do not hold 1970. What has no place in them is left out, and named by class: native histograms, stale markers, NaN and
-// infinite samples, start times. Only what such series take part in, what depends on the time itself, and what
+// do not hold 1970. What has no place in them is left out, and named by class: native histograms, stale markers, NaN
+// and infinite samples, start times. Only what such series take part in, what depends on the time itself, and what
 // Prometheus answers so by a flag alone, may have another answer than the script says: it is then that of the engine
 // over the list.
 func TestPromQL_scripts(t *testing.T) {

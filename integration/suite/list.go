@@ -141,8 +141,8 @@ var targets = []target{
 		},
 		"integration/conformance/", "integration/replay/", "pushdown/store/storetest/"),
 	inProcess("promql",
-		[]string{"-run", "PromQL_law", "./gateway/extra", "-args", "-promql", "5000"},
-		"gateway/extra/prometheus/"),
+		[]string{"-v", "-run", "PromQL_law", "./gateway/extra", "-args", "-promql", "5000", "-tsdb"},
+		"gateway/extra/prometheus/", "integration/promtsdb/"),
 	inProcess("embedded",
 		[]string{
 			"-v", "-run", "Crash|Damage|Salvage|Check|Disk|Compression|Seal", "./pushdown/store/pebble",
