@@ -9,11 +9,12 @@ import (
 	"embed"
 	"encoding/hex"
 	"io/fs"
+	"maps"
 	"mime"
 	"net/http"
 	"path"
-	"regexp"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -39,7 +40,6 @@ type file struct {
 	content     []byte
 	contentType string
 	etag        string
-	modules     string // of a page: the header Link, by which the browser asks for all at once
 }
 
 // Files are files in the binary, by the addresses at which they are served.
@@ -51,16 +51,28 @@ func (f Files) Add(at, name string, content []byte) { f[at] = newFile(name, cont
 // Handler serves "/", "/d/", "/d/NAME", "/ops" and "/ui/…"; every other path is 404. It is open to everybody: the pages
 // hold no data.
 func Handler() http.Handler {
-	files := static()
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { files.Serve(w, r, fileOf(r.URL.Path)) })
+	files := sync.OnceValue(static) // to link takes 10 ms, which no start has to wait for
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		files().Serve(w, r, fileOf(r.URL.Path))
+	})
 }
 
-// static returns the files of the page.
+// static returns the files of the pages. What a page asks for, main.js, holds all modules that it needs.
 func static() Files {
 	files := Files{}
 	files.AddTree(embedded, address)
-	files.AddPreloads()
-	return files
+	linked := maps.Clone(files)
+	for at := range files {
+		if path.Base(at) != "main.js" {
+			continue
+		}
+		content, err := link(files, at)
+		if err != nil {
+			panic("web: " + err.Error()) // cannot happen: a test links the same
+		}
+		linked.Add(at, at, content)
+	}
+	return linked
 }
 
 // AddTree adds all files of a tree.
@@ -76,61 +88,6 @@ func (f Files) AddTree(tree fs.FS, address func(name string) string) {
 	if err != nil {
 		panic("web: embedded files: " + err.Error()) // cannot happen: they are in the binary
 	}
-}
-
-// AddPreloads gives each page the header that names its modules, which are files of /ui.
-func (f Files) AddPreloads() {
-	ui := f
-	if _, own := f["/"]; !own {
-		ui = static()
-	}
-	for address, page := range f {
-		if strings.HasPrefix(page.contentType, "text/html") {
-			page.modules = preloads(page.content, ui)
-			f[address] = page
-		}
-	}
-}
-
-var (
-	named = regexp.MustCompile(`<script type="module" src="([^"]+)"`) // the modules that a page names
-	from  = regexp.MustCompile(`from '([^']+)'`)                      // the module of an import or export statement
-)
-
-// imports returns the modules that a module imports by statements at the start of a line; what is
-// imported later is not among them. It matches statements, not the module: that took 35 ms of each
-// start.
-func imports(module []byte) (names []string) {
-	for rest := module; len(rest) > 0; _, rest, _ = bytes.Cut(rest, []byte("\n")) {
-		if bytes.HasPrefix(rest, []byte("import ")) || bytes.HasPrefix(rest, []byte("export ")) {
-			statement, _, _ := bytes.Cut(rest, []byte(";"))
-			if m := from.FindSubmatch(statement); m != nil {
-				names = append(names, string(m[1]))
-			}
-		}
-	}
-	return names
-}
-
-// preloads returns a header that names all modules of a page. Without it the browser finds one
-// level of imports after the other.
-func preloads(page []byte, files Files) string {
-	var todo, links []string
-	for _, m := range named.FindAllSubmatch(page, -1) {
-		todo = append(todo, string(m[1]))
-	}
-	for seen := map[string]bool{}; len(todo) > 0; todo = todo[1:] {
-		at := todo[0]
-		if seen[at] {
-			continue
-		}
-		seen[at] = true
-		links = append(links, "<"+at+">; rel=modulepreload")
-		for _, name := range imports(files[at].content) {
-			todo = append(todo, path.Join(path.Dir(at), name))
-		}
-	}
-	return strings.Join(links, ", ")
 }
 
 // address is where a file of the page is served.
@@ -189,9 +146,6 @@ func (f Files) Serve(w http.ResponseWriter, r *http.Request, at string) {
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Content-Type", file.contentType)
 	h.Set("ETag", file.etag)
-	if file.modules != "" {
-		h.Set("Link", file.modules)
-	}
 	// The browser asks each time: a new version's modules belong together.
 	h.Set("Cache-Control", "no-cache")
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(file.content)) // no time: the ETag distinguishes versions

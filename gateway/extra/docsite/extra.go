@@ -51,6 +51,5 @@ func site() web.Files {
 		panic("docsite: " + err.Error()) // cannot happen: it is a path
 	}
 	all.AddTree(drawn, func(name string) string { return "/docs/" + name })
-	all.AddPreloads()
 	return all
 }

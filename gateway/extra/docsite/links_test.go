@@ -59,16 +59,6 @@ func TestDocs_requests(t *testing.T) {
 	f("GET", "/docs/settings/x", 404)
 }
 
-// A page names its modules in a header, also those that they import.
-func TestDocs_preloads(t *testing.T) {
-	link := get(t, "GET", "/docs/").Header().Get("Link")
-	for _, module := range []string{"/ui/js/docs/main.js", "/ui/js/docs/search.js"} {
-		if !strings.Contains(link, "<"+module+">; rel=modulepreload") {
-			t.Errorf("the header Link is %q, want %s in it", link, module)
-		}
-	}
-}
-
 // Every link of the documentation leads somewhere: to a page, and to a place in it that is there. Pages
 // load nothing from elsewhere and have no script or style inside.
 func TestDocs_links(t *testing.T) {
