@@ -6,11 +6,14 @@ import { LegendTable } from './legendtable.js';
 
 const listedAtMost = 20; // lines, in a list that nobody has chosen
 
+// whenIdle calls f once the browser has nothing else to do, or after a second.
+const whenIdle = (f) => (globalThis.requestIdleCallback ? requestIdleCallback(f, { timeout: 1000 }) : setTimeout(f, 50));
+
 export class LinesLegend {
   // list is the element of the list; the table comes behind it. hands has onToggle(label, alone) and onPoint(label or
   // null); onChoose({only, most}) hears of lines that are chosen in the table.
   constructor(list, hands, onChoose) {
-    Object.assign(this, { list, hands, as: '', shown: null, picture: null });
+    Object.assign(this, { list, hands, as: '', shown: null, picture: null, due: null, cursor: null });
     this.names = new Legend(list, hands.onToggle, hands.onPoint);
     this.onChoose = onChoose;
     this.choice = { only: '', most: 0 };
@@ -39,12 +42,31 @@ export class LinesLegend {
       if (table) this.#tableOf();
       if (this.table) this.table.element.hidden = !table;
     }
-    if (table) this.table.draw(rows(), hidden);
+    this.due = null;
+    if (table) this.#fill(rows, hidden);
     else this.names.draw({ ...picture, hidden });
+  }
+
+  // fill draws the rows that are due at once.
+  fill() { this.due?.(); }
+
+  // A new table of many rows takes longer than its chart, so that one is drawn first, and all others that wait. Until
+  // then the table has the room that it will take.
+  #fill(rows, hidden) {
+    this.due = () => {
+      this.due = null;
+      this.table.element.removeAttribute('data-due');
+      this.table.draw(rows(), hidden);
+      this.values(this.cursor);
+    };
+    if (this.table.rows.size > 0 || this.picture.labels.length <= listedAtMost) return this.fill();
+    this.table.element.setAttribute('data-due', '');
+    whenIdle(() => this.fill());
   }
 
   // values shows what a cursor reads, null for none.
   values(cursor) {
+    this.cursor = cursor;
     if (!this.picture) return;
     if (this.shown) this.table.values(this.picture.data, cursor, this.picture.labels);
     else this.names.values(this.picture.data, cursor);

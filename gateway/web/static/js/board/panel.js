@@ -104,7 +104,7 @@ export class Panel {
   }
 
   // waiting tells whether anything that is asked has no answer yet, or is not drawn.
-  waiting() { return this.due || !this.view || this.#unanswered(); }
+  waiting() { return this.due || !this.view || this.#unanswered() || this.drawing.waiting?.(); }
 
   #unanswered() { return this.questions.everything().some((e) => !e.answered && !e.error); }
 

@@ -31,6 +31,14 @@ export class Lines extends Plot {
     this.showCursor();
   }
 
+  // waiting says whether rows of the table are still to come; fit does not wait for them.
+  waiting() { return this.legend.due !== null; }
+
+  fit() {
+    this.legend.fill();
+    super.fit();
+  }
+
   // log and style are what areas and bars have another of.
   log(owner) { return owner.chart.log; }
 
