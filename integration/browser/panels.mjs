@@ -220,6 +220,35 @@ test('a legend that is a table is sorted by keys, and hides lines', async () => 
   sound();
 });
 
+// A table of many lines takes longer than their chart.
+test('the rows of a large legend come after the charts, which keep their size; a sheet has them at once', async () => {
+  server.answer = metrics;
+  keep({ form: 1, title: 'Large', panels: ['a', 'b'].map((id, i) => ({ id, type: 'lines', title: id, place: { x: 6 * i, y: 0, w: 6, h: 8 }, queries: ['avg:memory{host=*}'] })) });
+  await page.addInitScript(() => {
+    window.__idle = [];
+    window.requestIdleCallback = (f) => window.__idle.push(f);
+    addEventListener('afterprint', () => { window.__sheet = document.querySelectorAll('[data-id=b] tbody tr').length; });
+  });
+  await open('/d/web');
+  const of = (id) => page.evaluate((i) => {
+    const { plot } = window.__downpour.drawing(i).chart;
+    return { lines: plot?.series.length, rows: document.querySelectorAll(`[data-id=${i}] tbody tr`).length, height: plot?.height };
+  }, id);
+  await until('both charts', async () => (await of('a')).lines === 121 && (await of('b')).lines === 121);
+  const { height, rows } = await of('a');
+  assert.equal(rows, 0);
+  await page.evaluate(() => window.__idle[0]());
+  await until('rows', async () => (await of('a')).rows === 120);
+  await page.evaluate(() => new Promise((resolve) => { requestAnimationFrame(() => requestAnimationFrame(resolve)); }));
+  assert.equal((await of('a')).height, height);
+  assert.equal(await page.locator('[data-id=a] .line-tools').isVisible(), true);
+  assert.equal((await of('b')).rows, 0);
+  await page.pdf(); // as the browser prints
+  await until('the sheet', () => page.evaluate(() => window.__sheet !== undefined));
+  assert.equal(await page.evaluate(() => window.__sheet), 120);
+  sound();
+});
+
 test('one panel fills the window, in the address and by keys', async () => {
   await show();
   await seen('bars');
