@@ -51,7 +51,7 @@ func (f Files) Add(at, name string, content []byte) { f[at] = newFile(name, cont
 // Handler serves "/", "/d/", "/d/NAME", "/ops" and "/ui/…"; every other path is 404. It is open to everybody: the pages
 // hold no data.
 func Handler() http.Handler {
-	files := sync.OnceValue(static) // to link takes 10 ms, which no start has to wait for
+	files := sync.OnceValue(static) // to link takes some 20 ms, which no start has to wait for
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		files().Serve(w, r, fileOf(r.URL.Path))
 	})
