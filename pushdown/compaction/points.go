@@ -3,7 +3,6 @@ package compaction
 import (
 	"bytes"
 	"cmp"
-	"fmt"
 	"slices"
 
 	"downpour/encoding"
@@ -22,7 +21,7 @@ type point struct {
 func hasPoints(qualifier []byte) bool { return len(qualifier) > 0 && len(qualifier)%2 == 0 }
 
 // appendPoints appends the points of a cell to points. The cell is one that encoding.RowDecoder
-// accepts.
+// accepts, so that its value has the bytes of all points.
 func appendPoints(points []point, c store.Version) ([]point, error) {
 	q, rest, err := encoding.ParseQualifier(c.Qualifier)
 	if err != nil {
@@ -43,9 +42,6 @@ func appendPoints(points []point, c store.Version) ([]point, error) {
 	for qualifiers := c.Qualifier; len(qualifiers) > 0; {
 		if q, qualifiers, err = encoding.ParseQualifier(qualifiers); err != nil {
 			return nil, err
-		}
-		if len(values) < q.Width {
-			return nil, fmt.Errorf("cell %x: %d bytes left for a value of %d", c.Qualifier, len(values), q.Width)
 		}
 		points = append(points, point{q, values[:q.Width], c.Timestamp})
 		values = values[q.Width:]

@@ -83,10 +83,6 @@ func tableSchema(spec store.TableSpec) (*pb.TableSchema, error) {
 				&pb.BytesBytesPair{First: []byte("VERSIONS"), Second: []byte("1")})
 		}
 		for name, value := range f.Attributes {
-			// The master does not know the word.
-			if name == "TTL" && strings.EqualFold(value, "FOREVER") {
-				value = regions.Forever
-			}
 			family.Attributes = append(family.Attributes,
 				&pb.BytesBytesPair{First: []byte(name), Second: []byte(value)})
 		}

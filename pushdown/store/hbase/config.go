@@ -27,10 +27,6 @@ type Config struct {
 	Unusable []error
 	// Root is HBase's znode (zookeeper.znode.parent); default "/hbase".
 	Root string
-	// EffectiveUser is the user name that is sent to the servers; default "root", with
-	// Security our principal. A name other than the principal requests to act for that
-	// user.
-	EffectiveUser string
 	// RightsElsewhere is set if another system than HBase's own access control grants rights, so
 	// that CheckReadable cannot check them.
 	RightsElsewhere bool
@@ -168,12 +164,6 @@ func (c Config) complete() (Config, error) {
 	if c.Security != nil {
 		security := c.Security.WithDefaults()
 		c.Security = &security
-		if c.EffectiveUser == "" {
-			c.EffectiveUser = security.Client.Principal()
-		}
-	}
-	if c.EffectiveUser == "" {
-		c.EffectiveUser = "root"
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -230,9 +220,13 @@ func (c *Config) completeAddress() error {
 
 // routing is how servers are found and called; scan reads hbase:meta.
 func (c *Config) routing(scan func(context.Context, store.Scan) (store.Scanner, error)) *regions.Config {
+	user := "root"
+	if c.Security != nil {
+		user = c.Security.Client.Principal()
+	}
 	return &regions.Config{
 		Calls: &calls.Config{
-			EffectiveUser: c.EffectiveUser,
+			EffectiveUser: user,
 			Logger:        c.Logger,
 			Dial:          c.Dial,
 			DialTimeout:   c.DialTimeout,

@@ -289,9 +289,8 @@ func TestRegions(t *testing.T) {
 func TestCreateTable_attributes(t *testing.T) {
 	spec := store.TableSpec{Name: "t", Splits: [][]byte{[]byte("m")}, Families: []store.FamilySpec{
 		{
-			Name: "t",
-			Attributes: map[string]string{"BLOOMFILTER": "ROW", "VERSIONS": "1", "TTL": "FOREVER",
-				"MOB_THRESHOLD": "7"},
+			Name:       "t",
+			Attributes: map[string]string{"BLOOMFILTER": "ROW", "VERSIONS": "1", "MOB_THRESHOLD": "7"},
 		}}}
 
 	c := start(t, hbasefake.Options{})

@@ -87,10 +87,6 @@ func (r *Router) CheckDisabled(ctx context.Context, table string) error {
 	return nil
 }
 
-// Forever is the number that HBase's shell sends for TTL => 'FOREVER'; the master
-// does not know the word.
-const Forever = "2147483647"
-
 // TableName splits "namespace:table"; the namespace is optional.
 func TableName(name string) *pb.TableName {
 	ns, table, ok := strings.Cut(name, ":")

@@ -127,6 +127,9 @@ func (p *Prover) checkTableTimestamps(ctx context.Context, table, family string)
 	return checkSchemaNoExpiry(table, family, schema)
 }
 
+// forever is the number that HBase's shell sends for TTL => 'FOREVER'.
+const forever = "2147483647"
+
 // checkSchemaNoExpiry returns ErrExpiring if the family's cells have a time to
 // live, or a coprocessor of the table may change what is read.
 func checkSchemaNoExpiry(table, family string, schema *pb.TableSchema) error {
@@ -140,7 +143,7 @@ func checkSchemaNoExpiry(table, family string, schema *pb.TableSchema) error {
 	if attributes == nil {
 		return fmt.Errorf("table %q has no family %q", table, family)
 	}
-	if ttl := attributes["TTL"]; ttl != "" && ttl != regions.Forever && !strings.EqualFold(ttl, "FOREVER") {
+	if ttl := attributes["TTL"]; ttl != "" && ttl != forever && !strings.EqualFold(ttl, "FOREVER") {
 		return fmt.Errorf("%w: family %q of table %q has a TTL of %s s", ErrExpiring, family, table, ttl)
 	}
 	return nil
