@@ -71,7 +71,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	r := rand.New(rand.NewPCG(seed, 0))
 	r.Shuffle(len(packages), func(i, j int) { packages[i], packages[j] = packages[j], packages[i] })
 
-	began, unexplained := time.Now(), 0
+	began := time.Now()
+	var all counts
 	for _, pkg := range packages {
 		if *lasts > 0 && time.Since(began) > *lasts {
 			fmt.Fprintf(out, "%v are over\n", *lasts)
@@ -84,10 +85,11 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		if err != nil {
 			return err
 		}
-		unexplained += n
+		all.tried, all.survived, all.unexplained = all.tried+n.tried, all.survived+n.survived, all.unexplained+n.unexplained
 	}
-	if unexplained > 0 {
-		return fmt.Errorf("%d faults were not noticed and are not explained", unexplained)
+	fmt.Fprintf(out, "counted: tried=%d survived=%d\n", all.tried, all.survived) // for the record of soak
+	if all.unexplained > 0 {
+		return fmt.Errorf("%d faults were not noticed and are not explained", all.unexplained)
 	}
 	return nil
 }
@@ -110,22 +112,25 @@ func place(pkg string, f fault) string {
 	return strings.TrimPrefix(pkg, "downpour/") + "/" + f.file + ": " + f.what
 }
 
-// try tries some faults of a package, and returns how many survive unexplained.
+// counts are numbers of faults.
+type counts struct{ tried, survived, unexplained int }
+
+// try tries some faults of a package.
 func try(ctx context.Context, out io.Writer, pkg string, only *regexp.Regexp, most, jobs int, r *rand.Rand) (
-	unexplained int, err error,
+	n counts, err error,
 ) {
 	tmp, err := os.MkdirTemp("", "mutator-")
 	if err != nil {
-		return 0, err
+		return n, err
 	}
 	defer os.RemoveAll(tmp)
 	p, err := prepare(ctx, pkg, tmp)
 	if err != nil {
-		return 0, err
+		return n, err
 	}
 	above, err := p.above(ctx)
 	if err != nil {
-		return 0, err
+		return n, err
 	}
 	chosen := slices.DeleteFunc(slices.Clone(p.reached), func(f fault) bool { return !only.MatchString(f.String()) })
 	r.Shuffle(len(chosen), func(i, j int) { chosen[i], chosen[j] = chosen[j], chosen[i] })
@@ -136,7 +141,7 @@ func try(ctx context.Context, out io.Writer, pkg string, only *regexp.Regexp, mo
 	var mu sync.Mutex
 	var workers sync.WaitGroup
 	work := make(chan fault)
-	survived := 0
+	n.tried = len(chosen)
 	for range jobs {
 		workers.Go(func() {
 			for f := range work {
@@ -144,10 +149,10 @@ func try(ctx context.Context, out io.Writer, pkg string, only *regexp.Regexp, mo
 					continue
 				}
 				mu.Lock()
-				survived++
+				n.survived++
 				word := "explained"
 				if !isExplained(pkg, f) {
-					unexplained++
+					n.unexplained++
 					word = "SURVIVED "
 				}
 				fmt.Fprintf(out, "%s %s/%s\n", word, strings.TrimPrefix(pkg, "downpour/"), f)
@@ -161,6 +166,6 @@ func try(ctx context.Context, out io.Writer, pkg string, only *regexp.Regexp, mo
 	close(work)
 	workers.Wait()
 	fmt.Fprintf(out, "%-45s %4d faults, %4d reached, %3d tried, %3d survived, of them %d unexplained; tests take %v\n",
-		pkg, len(p.faults), len(p.reached), len(chosen), survived, unexplained, p.takes.Round(time.Millisecond))
-	return unexplained, ctx.Err()
+		pkg, len(p.faults), len(p.reached), n.tried, n.survived, n.unexplained, p.takes.Round(time.Millisecond))
+	return n, ctx.Err()
 }

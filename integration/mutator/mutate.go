@@ -6,6 +6,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -138,6 +139,9 @@ var wrong = map[token.Token]token.Token{
 	token.EQL: token.NEQ, token.NEQ: token.EQL, token.MUL: token.ADD, token.AND: token.OR,
 }
 
+// endsByItself matches what makes a timer, or a context with one: what is deferred after it only ends it earlier.
+var endsByItself = regexp.MustCompile(`:= (context\.With(Timeout|Deadline)|time\.New(Timer|Ticker))\(`)
+
 // simple reports whether an expression can be computed twice.
 func simple(e ast.Expr) bool {
 	switch e := e.(type) {
@@ -154,9 +158,13 @@ func simple(e ast.Expr) bool {
 
 // drop leaves out statements, one at a time.
 func (s *source) drop(list []ast.Stmt, put func(node ast.Node, what, open, close string)) {
-	for _, st := range list {
+	for i, st := range list {
 		switch st := st.(type) {
-		case *ast.ExprStmt, *ast.IncDecStmt, *ast.DeferStmt:
+		case *ast.ExprStmt, *ast.IncDecStmt:
+		case *ast.DeferStmt:
+			if i > 0 && endsByItself.MatchString(s.of(list[i-1])) {
+				continue
+			}
 		case *ast.AssignStmt:
 			if st.Tok == token.DEFINE {
 				continue

@@ -12,8 +12,10 @@ const before = `package x // of nothing
 const c = 1 + 2
 
 func f(a, b int, err error) error {
+	ctx, cancel := context.WithTimeout(ctx, a)
+	defer cancel()
 	if a < b && !done {
-		g(a)
+		defer g(a)
 		x := a - 1
 	}
 	return err
@@ -25,8 +27,10 @@ const after = `package x; import "downpour/integration/mutator/mutant" // of not
 const c = 1 + 2
 
 func f(a, b int, err error) error {
+	ctx, cancel := context.WithTimeout(ctx, a)
+	defer cancel()
 	if mutant.On(1) != (mutant.On(2) != (mutant.Pick(4, a < b, a <= b)) && mutant.On(3) != (!done)) {
-		if !mutant.On(5) { g(a) }
+		if !mutant.On(5) { defer g(a) }
 		x := mutant.Pick(6, a - 1, a + 1)
 	}
 	return mutant.Err(7, err)
@@ -46,7 +50,7 @@ func TestParse(t *testing.T) {
 		got = append(got, f.what)
 	}
 	want := []string{
-		"negated: a < b && !done", "negated: a < b", "negated: !done", "left out: g(a)", "with <=: a < b",
+		"negated: a < b && !done", "negated: a < b", "negated: !done", "left out: defer g(a)", "with <=: a < b",
 		"with +: a - 1", "no error: err",
 	}
 	slices.Sort(got)
@@ -59,18 +63,18 @@ func TestParse(t *testing.T) {
 // On a line that does not compile with its faults there are none.
 func TestWithout(t *testing.T) {
 	except := map[string]map[int]bool{"x.go": {}, "y-z.go": {}}
-	output := "# downpour/x\n../tmp/0-x.go:6:5: invalid operation\n./y-z.go:3: missing return\n"
+	output := "# downpour/x\n../tmp/0-x.go:8:5: invalid operation\n./y-z.go:3: missing return\n"
 	if !without(except, output) || without(except, output) {
 		t.Error("lines that are new once are new twice, or never")
 	}
-	if d := cmp.Diff(map[string]map[int]bool{"x.go": {6: true}, "y-z.go": {3: true}}, except); d != "" {
+	if d := cmp.Diff(map[string]map[int]bool{"x.go": {8: true}, "y-z.go": {3: true}}, except); d != "" {
 		t.Errorf("-want +got\n%s", d)
 	}
 	s, err := parse("x.go", []byte(before), 1, except["x.go"])
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(s.faults) != 3 { // those of lines 7, 8 and 10
+	if len(s.faults) != 3 { // those of lines 9, 10 and 12
 		t.Errorf("%d faults, want 3: %v", len(s.faults), s.faults)
 	}
 }

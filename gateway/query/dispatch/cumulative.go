@@ -112,11 +112,8 @@ func hourPosition(plan *scanplan.Plan, key []byte) float64 {
 	return hour
 }
 
-// hourRange returns the plan's hours that a key range touches, half-open, at least
-// one.
+// hourRange returns the plan's hours that a key range touches, half-open.
 func hourRange(plan *scanplan.Plan, r scanplan.KeyRange) (from, to int) {
 	a, b := hourPositions(plan, r)
-	last := int((plan.To - plan.From) / encoding.RowSeconds)
-	from = min(int(a), last-1)
-	return from, min(max(int(math.Ceil(b)), from+1), last)
+	return int(a), int(math.Ceil(b))
 }

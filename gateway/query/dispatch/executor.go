@@ -238,7 +238,7 @@ func (e *Executor) Explain(ctx context.Context, plan *scanplan.Plan, how Aggrega
 			Range: [2]scanplan.HexBytes{p.Range.Start, p.Range.Stop}, Server: InProcess, Mode: p.Mode.String(),
 			Why: cut.choice.reason, Rows: path.Reason, Bytes: p.Bytes,
 		}
-		if (cut.choice.partial || cut.choice.aligned) && p.Mode == scanplan.PerSeries {
+		if cut.choice.partial && p.Mode == scanplan.PerSeries {
 			planned[i].Why = "a region ends inside this hour"
 		}
 		if d, ok := e.cfg.Store.(filterDescriber); ok {

@@ -315,6 +315,30 @@ func TestExplain(t *testing.T) {
 	f([]string{InProcess}, &scripted{name: "a:1", hello: wire.ErrServer})
 }
 
+// Of partial parts, those of an hour in which a region ends are strict, and say why.
+func TestExplain_regionEndsInside(t *testing.T) {
+	m, s := table(false)
+	plan := operatortest.Plan(s, metric, base, base+6*3600)
+	plan.Downsample = &scanplan.Downsample{Interval: 300_000, Function: "avg", Fill: scanplan.FillNone}
+	m.Borders = [][]byte{append(s.AppendRangeKey(nil, 0, metric, base+3*3600), 0, 0, 1, 0, 0, 4)}
+	m.Servers = []string{"rs0:16020", "rs1:16020"}
+	server := &scripted{name: "a:1", beside: "rs0:16020"}
+	parts, err := New(quiet(m, nil, server)).Explain(t.Context(), &plan, PartialAggregation)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, p := range parts {
+		seen[p.Mode] = true
+		if ends := p.Why == "a region ends inside this hour"; ends != (p.Mode == "strict") {
+			t.Errorf("a part is %s because %s", p.Mode, p.Why)
+		}
+	}
+	if !seen["strict"] || !seen["partial"] {
+		t.Errorf("got parts of modes %v, want strict and partial ones", seen)
+	}
+}
+
 // A run uses the answers of a healthy server, and executes in process what a failing one does not
 // answer.
 func TestRun_servers(t *testing.T) {

@@ -338,3 +338,19 @@ func TestCutPlan_aligned(t *testing.T) {
 	s.SaltWidth, s.SaltBuckets = 1, 2
 	f("salted", false, as, Auto)
 }
+
+// Partial aggregates of several salt buckets come in span order at each time, and keep the bits of all functions
+// but deviations.
+func TestChooseAggregation_salted(t *testing.T) {
+	s := encoding.DefaultSchema()
+	s.SaltWidth, s.SaltBuckets = 1, 4
+	for _, f := range []scanplan.Aggregator{"min", "count", "last", "diff", "sum", "avg", "dev"} {
+		plan := operatortest.Plan(s, metric, base, base+3*3600)
+		plan.Aggregator = f
+		plan.Downsample = &scanplan.Downsample{Interval: 300_000, Function: "avg", Fill: scanplan.FillNone}
+		got := chooseAggregation(&plan, Auto, places{remote: true})
+		if want := f != "dev"; got.partial != want {
+			t.Errorf("%s: %+v, want partial aggregates: %t", f, got, want)
+		}
+	}
+}
