@@ -85,7 +85,9 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		if err != nil {
 			return err
 		}
-		all.tried, all.survived, all.unexplained = all.tried+n.tried, all.survived+n.survived, all.unexplained+n.unexplained
+		all.tried += n.tried
+		all.survived += n.survived
+		all.unexplained += n.unexplained
 	}
 	fmt.Fprintf(out, "counted: tried=%d survived=%d\n", all.tried, all.survived) // for the record of soak
 	if all.unexplained > 0 {
