@@ -6,8 +6,9 @@
 //
 // It negates conditions and their parts, replaces operators (< by <=, + by -), leaves statements
 // out, and returns nil for an error. All faults of a package are compiled into one test program,
-// each behind a switch, so a fault takes only as long as the tests run. The sources stay as they
-// are. A line on which a fault does not compile gets none.
+// each behind a switch, so a fault takes only as long as the tests that reach it: each test runs
+// once without a fault, which shows what it reaches. The sources stay as they are. A line on
+// which a fault does not compile gets none.
 //
 // Of the faults that a package's tests reach, -each are tried, drawn by TEST_SEED, or with -at
 // all that it matches as they are printed, "series.go:271: negated: n > 0". One that survives
@@ -126,11 +127,11 @@ func try(ctx context.Context, out io.Writer, pkg string, only *regexp.Regexp, mo
 		return n, err
 	}
 	defer os.RemoveAll(tmp)
-	p, err := prepare(ctx, pkg, tmp)
+	p, err := prepare(ctx, pkg, tmp, jobs)
 	if err != nil {
 		return n, err
 	}
-	above, err := p.above(ctx)
+	above, err := p.above(ctx, jobs)
 	if err != nil {
 		return n, err
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path"
@@ -13,8 +14,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"downpour/integration/mutator/mutant"
 	"downpour/integration/rapidflags"
@@ -29,8 +33,15 @@ type program struct {
 	pkg     string // that the faults are in
 	overlay string // of its files
 	faults  []fault
-	reached []fault       // by the tests
-	takes   time.Duration // with all faults off
+	reached []fault          // by any test
+	by      map[int][]*trial // the tests that reach a fault, by its number
+	takes   time.Duration    // all tests, with all faults off
+}
+
+// trial is a test without a fault.
+type trial struct {
+	name  string
+	takes time.Duration
 }
 
 // listed is what go list says of a package.
@@ -53,8 +64,8 @@ func list(ctx context.Context, pkg string) (l listed, err error) {
 // errNoTests is returned of a package that has none.
 var errNoTests = errors.New("no tests")
 
-// prepare compiles a package's tests into tmp, and runs them with all faults off, which must pass.
-func prepare(ctx context.Context, pkg, tmp string) (*program, error) {
+// prepare compiles a package's tests into tmp, and runs them with all faults off, some at once, which must pass.
+func prepare(ctx context.Context, pkg, tmp string, jobs int) (*program, error) {
 	l, err := list(ctx, pkg)
 	if err != nil {
 		return nil, err
@@ -72,12 +83,12 @@ func prepare(ctx context.Context, pkg, tmp string) (*program, error) {
 	if err := p.build(ctx, l, tmp); err != nil {
 		return nil, err
 	}
-	return p, p.baseline(ctx, filepath.Join(tmp, "reached"))
+	return p, p.baseline(ctx, jobs)
 }
 
 // above is the test program of the package above with the same faults, nil if that has no tests or does not import
 // the package.
-func (p *program) above(ctx context.Context) (*program, error) {
+func (p *program) above(ctx context.Context, jobs int) (*program, error) {
 	dir := filepath.Dir(p.dir)
 	if files, err := filepath.Glob(filepath.Join(dir, "*.go")); err != nil || len(files) == 0 {
 		return nil, err
@@ -98,7 +109,7 @@ func (p *program) above(ctx context.Context) (*program, error) {
 	if out, err := a.compile(ctx, l.ImportPath); err != nil {
 		return nil, fmt.Errorf("%s with the faults of %s: %w\n%s", l.ImportPath, p.pkg, err, out)
 	}
-	return a, a.baseline(ctx, filepath.Join(p.tmp, "reached-above"))
+	return a, a.baseline(ctx, jobs)
 }
 
 // compile compiles the tests of a package with the faults.
@@ -177,44 +188,98 @@ func without(except map[string]map[int]bool, output string) (found bool) {
 	return found
 }
 
-// baseline runs the tests with all faults off, and learns which they reach.
-func (p *program) baseline(ctx context.Context, reached string) error {
-	began := time.Now()
-	if out, err := p.run(ctx, mutant.Reached+"="+reached); err != nil {
-		return fmt.Errorf("without a fault: %w\n%s", err, out)
+// aTest matches the line in which a test program names one of its tests.
+var aTest = regexp.MustCompile(`(?m)^(Test|Fuzz|Example)\w*$`)
+
+// baseline runs each test alone with all faults off, and learns which faults it reaches.
+func (p *program) baseline(ctx context.Context, jobs int) error {
+	names, err := p.run(ctx, mutant.Variable+"=0", "-test.list=.")
+	if err != nil {
+		return fmt.Errorf("list of tests: %w\n%s", err, names)
 	}
-	p.takes = time.Since(began)
-	text, err := os.ReadFile(reached)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
+	p.by = map[int][]*trial{}
+	var mu sync.Mutex
+	var workers errgroup.Group
+	workers.SetLimit(jobs)
+	for _, name := range aTest.FindAllString(string(names), -1) {
+		workers.Go(func() error {
+			t := &trial{name: name}
+			ids, err := p.reach(ctx, t)
+			mu.Lock()
+			defer mu.Unlock()
+			for _, id := range ids {
+				p.by[id] = append(p.by[id], t)
+			}
+			p.takes += t.takes
+			return err
+		})
+	}
+	if err := workers.Wait(); err != nil {
 		return err
 	}
-	was := map[string]bool{}
-	for _, id := range strings.Fields(string(text)) {
-		was[id] = true
-	}
 	for _, f := range p.faults {
-		if was[strconv.Itoa(f.id)] {
+		if len(p.by[f.id]) > 0 {
 			p.reached = append(p.reached, f)
 		}
 	}
 	return nil
 }
 
-// survives reports whether the tests pass with a fault. One with which they hang does not.
+// reach runs a test, and returns the numbers of the faults that it reaches.
+func (p *program) reach(ctx context.Context, t *trial) (ids []int, err error) {
+	file := p.path + "-reached-" + t.name
+	began := time.Now()
+	if out, err := p.run(ctx, mutant.Reached+"="+file, only([]*trial{t})); err != nil {
+		return nil, fmt.Errorf("%s without a fault: %w\n%s", t.name, err, out)
+	}
+	t.takes = time.Since(began)
+	text, err := os.ReadFile(file)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	seen := map[int]bool{}
+	for _, word := range strings.Fields(string(text)) {
+		id, err := strconv.Atoi(word)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		seen[id] = true // once for each process
+	}
+	return slices.Collect(maps.Keys(seen)), nil
+}
+
+// only is the flag with which a test program runs some tests.
+func only(tests []*trial) string {
+	var names []string
+	for _, t := range tests {
+		names = append(names, t.name)
+	}
+	return "-test.run=^(" + strings.Join(names, "|") + ")$"
+}
+
+// survives reports whether the tests that reach a fault pass with it. One with which they hang does not.
 func (p *program) survives(ctx context.Context, f fault) bool {
-	ctx, cancel := context.WithTimeout(ctx, 5*p.takes+10*time.Second)
+	tests := p.by[f.id]
+	if len(tests) == 0 {
+		return true
+	}
+	limit := 10 * time.Second
+	for _, t := range tests {
+		limit += 5 * t.takes
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	_, err := p.run(ctx, fmt.Sprintf("%s=%d", mutant.Variable, f.id))
+	_, err := p.run(ctx, fmt.Sprintf("%s=%d", mutant.Variable, f.id), only(tests))
 	return err == nil
 }
 
 // mostKiB bounds the memory of the tests: a fault may make a loop that takes all there is.
 const mostKiB = 4 << 20
 
-// run runs the tests with the fixed seed. When ctx ends, it ends them and what they have started.
-func (p *program) run(ctx context.Context, variable string) ([]byte, error) {
+// run runs the test program with the fixed seed. When ctx ends, it ends them and what they have started.
+func (p *program) run(ctx context.Context, variable string, flags ...string) ([]byte, error) {
 	limited := fmt.Sprintf(`ulimit -v %d && exec "$0" "$@"`, mostKiB)
-	cmd := exec.CommandContext(ctx, "sh", append([]string{"-c", limited, p.path}, p.args...)...)
+	cmd := exec.CommandContext(ctx, "sh", slices.Concat([]string{"-c", limited, p.path}, p.args, flags)...)
 	cmd.Dir = p.dir
 	cmd.Env = append(withoutSeed(os.Environ()), "TMPDIR="+p.tmp, variable)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
