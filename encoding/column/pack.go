@@ -2,6 +2,7 @@ package column
 
 import (
 	"encoding/binary"
+	"math"
 	"math/bits"
 )
 
@@ -28,7 +29,7 @@ func bestWidth(numbers []uint64) (width, size int) {
 		lengths[bits.Len64(v)]++
 	}
 
-	size = -1
+	size = math.MaxInt
 	longer, higher := 0, 0 // numbers that do not fit, and their higher bits
 	for w := 64; w >= 0; w-- {
 		if w < 64 {
@@ -43,7 +44,7 @@ func bestWidth(numbers []uint64) (width, size int) {
 			// A patch has its place, and seven of the higher bits in a byte.
 			n = (n + 1 + 2*longer + higher/7) * 9 / 8
 		}
-		if size < 0 || n < size || n == size && longer == 0 {
+		if n < size || n == size && longer == 0 {
 			width, size = w, n
 		}
 	}

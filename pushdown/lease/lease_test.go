@@ -451,8 +451,15 @@ func TestDo(t *testing.T) {
 	})
 }
 
+// readOnly refuses each write.
+type readOnly struct{ Cells }
+
+func (readOnly) CompareAndPut(context.Context, string, store.CellKey, []byte, []byte) (bool, error) {
+	return false, errLost
+}
+
 // TestKeeper_refused: settings that would let a living holder appear dead, invalid cells, and
-// states that are too large are errors.
+// states that are too large are errors, as is a table that takes no writes.
 func TestKeeper_refused(t *testing.T) {
 	o := newOffice(t, rand.New(rand.NewPCG(6, 6)))
 	f := func(want string, change func(*Keeper)) {
@@ -470,6 +477,7 @@ func TestKeeper_refused(t *testing.T) {
 	}
 
 	o.cell.value = nil
+	f("cannot write lease x in table state: "+errLost.Error(), func(k *Keeper) { k.Store = readOnly{k.Store} })
 	k, _ := o.worker(1, 0, false)
 	l, err := k.Take(t.Context(), "x")
 	if err != nil {

@@ -3,6 +3,7 @@ package pebble
 import (
 	"fmt"
 	"io"
+	"strings"
 	"testing"
 
 	"downpour/pushdown/store"
@@ -42,5 +43,28 @@ func TestScan_shortCells(t *testing.T) {
 	}
 	if found != rows {
 		t.Errorf("%d rows, want %d", found, rows)
+	}
+}
+
+// Blocks of a scan begin small, for those who want the first rows alone, and double until they are as large as was
+// wanted.
+func TestScan_blocksGrow(t *testing.T) {
+	s := openMem(t, Options{IdleFlush: -1})
+	create(t, s)
+	var ms []store.Mutation
+	for i := range 64 {
+		ms = append(ms, cell(store.Put, fmt.Sprintf("row%05d", i), "q", strings.Repeat("v", firstBlock)))
+	}
+	apply(t, s, ms...)
+	sc, err := s.Scan(t.Context(), store.Scan{Table: "tsdb", BlockBytes: 16 * firstBlock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sc.Close()
+	for _, want := range []int{1, 2, 4, 8, 16, 16} {
+		block, err := sc.Next()
+		if err != nil || len(block) != want {
+			t.Errorf("a block of %d rows, %v, want %d", len(block), err, want)
+		}
 	}
 }
