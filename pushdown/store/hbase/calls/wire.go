@@ -145,15 +145,12 @@ func endsUnanswered(err error) bool {
 func (f *frameChecker) checkFrames(b []byte) error {
 	for len(b) > 0 {
 		// The message and the cell block are not checked.
-		if f.rest > 0 {
-			n := min(f.rest, len(b))
-			b, f.rest = b[n:], f.rest-n
-			continue
-		}
+		n := min(f.rest, len(b))
+		b, f.rest = b[n:], f.rest-n
 
 		// Collect the head. Each length is checked as soon as it is complete,
 		// because gohbase allocates a frame once it knows its length.
-		n := min(f.missingHead(), len(b))
+		n = min(f.missingHead(), len(b))
 		f.head, b = append(f.head, b[:n]...), b[n:]
 		if err := f.checkLengths(); err != nil {
 			return err

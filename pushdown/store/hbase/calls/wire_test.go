@@ -79,6 +79,41 @@ func TestWire_frames(t *testing.T) {
 	}
 }
 
+// A header may have maxHeader bytes and no more.
+func TestWire_longestHeader(t *testing.T) {
+	for size, want := range map[int]error{maxHeader: nil, maxHeader + 1: errFrame} {
+		header := protowire.AppendTag(nil, 100, protowire.BytesType) // of a later HBase
+		header = protowire.AppendBytes(header, make([]byte, size-len(header)-protowire.SizeVarint(uint64(size))))
+		body := protowire.AppendBytes(nil, header)
+		w := frameChecker{liveness: &liveness{}}
+		err := w.checkFrames(append(binary.BigEndian.AppendUint32(nil, uint32(len(body))), body...))
+		if len(header) != size || !errors.Is(err, want) {
+			t.Errorf("a header of %d bytes, want %d: got %v, want %v", len(header), size, err, want)
+		}
+	}
+}
+
+// A connection that ends before it has taken the first bytes is an error of Get.
+func TestPool_endsAtOnce(t *testing.T) {
+	cfg := &Config{
+		Logger:      slog.New(slog.DiscardHandler),
+		DialTimeout: time.Minute,
+		ProbeAfter:  time.Minute,
+		Dial: func(context.Context, string, string) (net.Conn, error) {
+			mine, theirs := net.Pipe()
+			return mine, theirs.Close()
+		},
+	}
+	l := NewLife()
+	p := NewPool(cfg, l, RegionService)
+	defer l.Wait()
+	defer p.CloseAll()
+	defer l.End()
+	if _, err := p.Get(t.Context(), "127.0.0.1:2"); err == nil {
+		t.Error("got no error")
+	}
+}
+
 // FuzzWire: gohbase can read every frame that passes, and a frame passes or fails whatever parts
 // it comes in.
 func FuzzWire(f *testing.F) {

@@ -178,6 +178,7 @@ func TestWrappedConn_longest(t *testing.T) {
 func FuzzWrappedConn(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 3, 5, 4, 1})
 	f.Add([]byte{0, 0, 0, 0})
+	f.Add([]byte{0, 0, 0, 3}) // cut off behind the length: no end of all replies
 	f.Add([]byte{0x7f, 0, 0, 0, 5, 4})
 	f.Add([]byte{0, 0, 0, 8, 7, 8, 0xff, 0xff, 0xff, 0xff, 0xf, 0})
 	f.Fuzz(func(t *testing.T, b []byte) {
