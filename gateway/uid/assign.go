@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"strconv"
 	"time"
@@ -243,13 +244,7 @@ func (d *Dictionary) putAbsent(ctx context.Context, cells []store.CellKey,
 // warnNearlyFull warns, once for each kind, if n is four fifths of the kind's UIDs or more. After
 // the last one only wider UIDs help, and these need new tables.
 func (d *Dictionary) warnNearlyFull(kind encoding.UIDKind, n int64, width int) {
-	if width >= 8 { // so many nobody assigns, and the shift cannot say how many
-		return
-	}
-	if all := uint64(1) << (8 * width); float64(n) < 0.8*float64(all) {
-		return
-	}
-	if !d.warned[kind].Swap(true) {
+	if isNearlyFull := float64(n) >= 0.8*math.Ldexp(1, 8*width); isNearlyFull && !d.warned[kind].Swap(true) {
 		d.log().Warn("UIDs run short", "kind", kind.String(), "given", n, "bytes", width)
 	}
 }

@@ -539,3 +539,14 @@ func TestDictionary_bytes(t *testing.T) {
 		runtime.KeepAlive(d)
 	}
 }
+
+// Reads that began before and after a rename by another process may both be cached: the later one shows it.
+func TestCacheNames_replaced(t *testing.T) {
+	d := dictionary(newMemory())
+	for i, want := range []bool{false, false, true} {
+		d.cacheNamesIfCurrent(d.Generation(), encoding.UIDTagV, map[string]string{"\x00\x00\x01": []string{"a", "a", "b"}[i]})
+		if got := d.replaced.Load(); got != want {
+			t.Errorf("read %d: a mapping was replaced: %v, want %v", i+1, got, want)
+		}
+	}
+}

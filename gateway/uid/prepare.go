@@ -67,7 +67,7 @@ type claims struct {
 	names map[nameKey]chan struct{} // closed when the name is no longer being prepared
 }
 
-// claim returns those of the names that no other call has claimed: they are the caller's until it calls
+// claim returns those of the names that no other call has claimed, each once: they are the caller's until it calls
 // release. For the rest it returns channels, which other calls close when they release them.
 func (c *claims) claim(kind encoding.UIDKind,
 	names []string) (claimed []string, byOthers []<-chan struct{}, release func()) {
@@ -98,21 +98,20 @@ func (c *claims) claim(kind encoding.UIDKind,
 	}
 }
 
-// assignable returns the names that are not cached, each once, without those that are
-// being changed and those that can have no UID.
+// assignable returns the names that are not cached, without those that are being changed and those that can
+// have no UID.
 func (s Staged) assignable(kind encoding.UIDKind, names []string) (out []string) {
-	seen := make(map[string]bool, len(names))
 	for _, name := range names {
-		if seen[name] || s.Cached(kind, name) {
-			continue
-		}
-		seen[name] = true
-		row, err := encoding.AppendName(nil, name)
-		if err == nil && len(row) > 0 && len(row) <= s.cfg.MaxName && s.checkBusy(kind, name) == nil {
+		if !s.Cached(kind, name) && s.mayBeAssigned(kind, name) {
 			out = append(out, name)
 		}
 	}
 	return out
+}
+
+func (s Staged) mayBeAssigned(kind encoding.UIDKind, name string) bool {
+	row, err := encoding.AppendName(nil, name)
+	return err == nil && len(row) > 0 && len(row) <= s.cfg.MaxName && s.checkBusy(kind, name) == nil
 }
 
 // prepareSome gives UIDs to those of some names that have none in the table, and caches the UIDs of all. It

@@ -1,12 +1,10 @@
 package uid
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
-	"slices"
 	"time"
 
 	"downpour/encoding"
@@ -230,7 +228,6 @@ func (d *Dictionary) dropChangedUIDs(ctx context.Context, kind encoding.UIDKind,
 	for u := range cached {
 		keys = append(keys, []byte(u))
 	}
-	slices.SortFunc(keys, bytes.Compare)
 	inTable, err := d.readNames(ctx, kind, keys)
 	if err != nil {
 		return err

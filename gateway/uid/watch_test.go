@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -147,6 +149,31 @@ func TestCheck_fails(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Of looks that fail, one after another, the first is logged.
+func TestWatch_fails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &reading{storeInMemory: newMemory()}
+		var log bytes.Buffer
+		d := New(Config{
+			Store: s, Table: table, Schema: encoding.DefaultSchema(), Shared: true,
+			Log: slog.New(slog.NewTextHandler(&log, nil)),
+		})
+		go d.Watch(t.Context())
+		for range 2 {
+			for _, err := range []error{store.ErrUnavailable, nil} {
+				s.mu.Lock()
+				s.fail = err
+				s.mu.Unlock()
+				time.Sleep(3 * pollEvery)
+				synctest.Wait()
+			}
+		}
+		if got := strings.Count(log.String(), "cannot see changes of names"); got != 2 {
+			t.Errorf("%d warnings, want one for each of two outages:\n%s", got, &log)
+		}
+	})
 }
 
 // resolveNew resolves the name that old gets.

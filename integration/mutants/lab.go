@@ -22,14 +22,13 @@ type lab struct {
 	out  io.Writer
 	jobs int
 	root string
+	// limit bounds one test: a fault that makes it hang is caught by that. Property tests make fewer tries when
+	// they see their time end, hence minutes.
+	limit time.Duration
 
 	mu      sync.Mutex
 	healthy map[string]error // tests without a fault, by folder and name
 }
-
-// limit bounds one test: a fault that makes it hang is caught by that. Property
-// tests make fewer tries when they see their time end, hence the length.
-const limit = 10 * time.Minute
 
 // errNotRun is a fault that does not compile, or whose test is gone.
 var errNotRun = errors.New("the test did not run")
@@ -118,7 +117,7 @@ func (l *lab) control(ctx context.Context, f fault) error {
 // test runs the fault's test and returns what it wrote.
 func (l *lab) test(ctx context.Context, f fault, args ...string) (string, error) {
 	own := []string{"test", "-vet=off", "-ldflags=-w", "-failfast"}
-	own = append(own, "-timeout", limit.String(), "-run", "^"+f.test+"$")
+	own = append(own, "-timeout", l.limit.String(), "-run", "^"+f.test+"$")
 	args = append(own, args...)
 	args = append(args, "./"+f.dir)
 	args = append(args, rapidflags.Of(filepath.Join(l.root, filepath.FromSlash(f.dir)))...)

@@ -82,6 +82,16 @@ func TestCache_leastRecentlyUsed(t *testing.T) {
 	}
 }
 
+func TestCache_leastRecentlyUsedPlan(t *testing.T) {
+	c := New(16*entryBytes, nil)
+	for n := range 16 {
+		c.queriedBefore(id(n))
+	}
+	if !c.queriedBefore(id(0)) || c.queriedBefore(id(16)) || !c.queriedBefore(id(0)) || c.queriedBefore(id(1)) {
+		t.Error("a plan that was queried again has gone before one that was not, or a new one is known")
+	}
+}
+
 // An answer of more than an eighth of the cache's bound is not stored: it would push out many
 // others.
 func TestCache_large(t *testing.T) {

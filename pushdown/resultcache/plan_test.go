@@ -72,13 +72,13 @@ func TestLookupPlan(t *testing.T) {
 	}
 	for k := range 20 { // some in each salt bucket
 		a := ask()
-		if !a.Wanted() || a.Found() != nil {
+		if !a.Wanted() || a.Found() != nil || a.Unchanged() {
 			t.Fatalf("after change %d: wanted %v, found %v, want an answer to be wanted and none found", k, a.Wanted(),
 				a.Found())
 		}
 		a.Store(total(k))
-		if got := ask().Found(); got != total(k) {
-			t.Errorf("found %v, want %d", got, k)
+		if a := ask(); a.Found() != total(k) || !a.Unchanged() {
+			t.Errorf("found %v, unchanged: %v, want %d, unchanged", a.Found(), a.Unchanged(), k)
 		}
 		if got := LookupPlan(t.Context(), w.cache, st, plan, "another way", nil).Found(); got != nil {
 			t.Errorf("found %v under another way, want nothing", got)

@@ -275,3 +275,41 @@ func TestDamage(t *testing.T) {
 		}
 	}
 }
+
+// A damaged file of pebble's options is set aside, and the store opens. One that names another comparer is that of
+// another store, which does not.
+func TestDamage_options(t *testing.T) {
+	_, whole, want := smallStore(t)
+	var name string
+	for n := range whole {
+		if strings.HasPrefix(n, "OPTIONS-") {
+			name = max(name, n)
+		}
+	}
+	opts := func(files vfs.FS) Options {
+		opts := sealedOptions(files)
+		opts.Logger = quiet()
+		return opts
+	}
+	files := whole.with(name, []byte("no options")).files(t)
+	s, err := Open("data", opts(files))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := all(s); err != nil || got != want {
+		t.Errorf("got %q, %v, want %q", got, err, want)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := files.Stat("data/damaged-" + name); err != nil {
+		t.Error(err)
+	}
+
+	other := bytes.Replace(whole[name], []byte("comparer="), []byte("comparer=another."), 1)
+	_, err = Open("data", opts(whole.with(name, other).files(t)))
+	var damage *store.DamageError
+	if !errors.As(err, &damage) || !strings.Contains(err.Error(), "of another store") {
+		t.Errorf("got %v, want that the store is another", err)
+	}
+}

@@ -140,9 +140,6 @@ func (s *Store) openPebble() (*pebble.DB, error) {
 		}
 	}
 
-	p = s.opts.pebbleOptions(s.log)
-	p.FS, p.Lock, p.EventListener = s.disk, s.lock, s.events()
-	p.Experimental.CompactionScheduler = s.compactions
 	// The check has said what is wrong; made again, it would refuse again.
 	p.DisableConsistencyCheck = true
 	return pebble.Open(s.dir, p)

@@ -53,6 +53,9 @@ func TestRestore_crash(t *testing.T) {
 	}
 }
 
+// ofAnother is a file that the backup does not have: the restore that was cut off may have been one of another.
+const ofAnother = "999999.sst"
+
 func afterRestoreCrash(left *vfs.MemFS, want string) (outcome string, err error) {
 	names, _ := left.List("restored")
 	names = slices.DeleteFunc(names, func(name string) bool { return name == "LOCK" })
@@ -73,10 +76,16 @@ func afterRestoreCrash(left *vfs.MemFS, want string) (outcome string, err error)
 			!strings.Contains(err.Error(), "was cut off") {
 			return outcome, fmt.Errorf("check: %w, want that the restore was cut off", err)
 		}
+		if err := writeFile(left, "restored/"+ofAnother, nil); err != nil {
+			return outcome, err
+		}
 	}
 	if _, err := Restore(context.Background(), "backups", "restored",
 		Options{FS: left, Logger: quiet()}, nil); err != nil {
 		return outcome, fmt.Errorf("the second restore: %w", err)
+	}
+	if _, err := left.Stat("restored/" + ofAnother); err == nil {
+		return outcome, errors.New("the second restore leaves files of the first")
 	}
 	s, err := Open("restored", Options{FS: left, IdleFlush: -1, Logger: quiet()})
 	if err != nil {

@@ -56,7 +56,7 @@ func (s *schedule) flushEnded() {
 // compactionBegins notes whether level 0 is being compacted.
 func (s *schedule) compactionBegins(c *pebble.CompactionInfo) {
 	for _, l := range c.Input {
-		if l.Level == 0 && len(l.Tables) > 0 {
+		if l.Level == 0 {
 			s.mu.Lock()
 			s.flushes = 0
 			s.mu.Unlock()
