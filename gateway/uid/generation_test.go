@@ -544,7 +544,8 @@ func TestDictionary_bytes(t *testing.T) {
 func TestCacheNames_replaced(t *testing.T) {
 	d := dictionary(newMemory())
 	for i, want := range []bool{false, false, true} {
-		d.cacheNamesIfCurrent(d.Generation(), encoding.UIDTagV, map[string]string{"\x00\x00\x01": []string{"a", "a", "b"}[i]})
+		read := map[string]string{"\x00\x00\x01": []string{"a", "a", "b"}[i]}
+		d.cacheNamesIfCurrent(d.Generation(), encoding.UIDTagV, read)
 		if got := d.replaced.Load(); got != want {
 			t.Errorf("read %d: a mapping was replaced: %v, want %v", i+1, got, want)
 		}

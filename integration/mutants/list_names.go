@@ -8,7 +8,7 @@ var ofNames = []mutant{
 		test: "TestRename",
 	}, {
 		name: "names-prepared-while-changed", file: "gateway/uid/prepare.go",
-		old: " && s.checkBusy(kind, name) == nil {", new: " {",
+		old: " && s.checkBusy(kind, name) == nil\n", new: "\n",
 		test: "TestPrepare",
 	}, {
 		name: "names-of-refused-lines-get-uids",

@@ -164,13 +164,13 @@ func TestRefused(t *testing.T) {
 		}
 	}
 	for want, m := range map[string]store.Mutation{
-		"mutation 0 of 1: row key is empty":                   {Family: "t"},
-		"row key has 32768 bytes":                             {Family: "t", Row: make([]byte, 1<<15)},
-		"qualifier has 16777216 bytes, want at most 16777209": {Family: "t", Row: []byte{1}, Qualifier: make([]byte, 1<<24)},
-		`has no family "u", it has ["t"]`:                     {Family: "u", Row: []byte{1}},
-		"family is empty":                                     {Row: []byte{1}},
-		"timestamp -1 ms":                                     {Family: "t", Row: []byte{1}, Timestamp: -1},
-		"mutation kind is 9":                                  {Family: "t", Row: []byte{1}, Kind: 9},
+		"mutation 0 of 1: row key is empty":         {Family: "t"},
+		"row key has 32768 bytes":                   {Family: "t", Row: make([]byte, 1<<15)},
+		"has 16777216 bytes, want at most 16777209": {Family: "t", Row: []byte{1}, Qualifier: make([]byte, 1<<24)},
+		`has no family "u", it has ["t"]`:           {Family: "u", Row: []byte{1}},
+		"family is empty":                           {Row: []byte{1}},
+		"timestamp -1 ms":                           {Family: "t", Row: []byte{1}, Timestamp: -1},
+		"mutation kind is 9":                        {Family: "t", Row: []byte{1}, Kind: 9},
 	} {
 		if err := s.Apply(t.Context(), "tsdb", []store.Mutation{m}); err == nil ||
 			!strings.Contains(err.Error(), want) {
