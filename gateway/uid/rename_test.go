@@ -148,3 +148,43 @@ func TestRename_again(t *testing.T) {
 	checkName(t, d, "old", 0)
 	checkName(t, d, "new", 1)
 }
+
+// overtaken is a store into which another process puts a mapping before the first exchange.
+type overtaken struct {
+	store.Store
+	by []store.Mutation
+}
+
+func (*overtaken) Features() store.Features { return store.Features{} }
+
+func (o *overtaken) CompareAndPut(ctx context.Context, table string, cell store.CellKey,
+	old, value []byte) (bool, error) {
+	by := o.by
+	o.by = nil
+	if err := o.Store.Apply(ctx, table, by); err != nil {
+		return false, err
+	}
+	return o.Store.CompareAndPut(ctx, table, cell, old, value)
+}
+
+// A rename that another process overtakes says what that has done: renamed the same UID, or given the new name one.
+func TestRename_overtaken(t *testing.T) {
+	for want, m := range map[string]store.Mutation{
+		"Ongoing rename on the same ID": {
+			Row: []byte{0, 0, 1}, Family: encoding.FamilyName, Value: []byte("other"),
+		},
+		"new name already assigned ID=[0, 0, 9]": {
+			Row: []byte("new"), Family: encoding.FamilyID, Value: []byte{0, 0, 9},
+		},
+	} {
+		s := open(t)
+		if _, err := dictionary(s).Assign(t.Context(), encoding.UIDTagV, "old"); err != nil {
+			t.Fatal(err)
+		}
+		m.Qualifier = encoding.UIDTagV.Qualifier()
+		err := rename1(t, dictionary(&overtaken{s, []store.Mutation{m}}), "old", "new")
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+}

@@ -78,7 +78,14 @@ func TestParseNodes(t *testing.T) {
 			t.Errorf("%q: got %v, want an error", in, got.Nodes)
 		}
 	}
-	if _, err := Open(Config{Quorum: "a:1", Nodes: []string{"b:2"}}); err == nil {
-		t.Error("both ZooKeeper and nodes are taken")
+	for what, cfg := range map[string]Config{
+		"both ZooKeeper and nodes": {Quorum: "a:1", Nodes: []string{"b:2"}},
+		"a node without a port":    {Nodes: []string{"b"}},
+		"a ZooKeeper with port 0":  {Quorum: "a:0"},
+	} {
+		if st, err := Open(cfg); err == nil {
+			st.Close()
+			t.Errorf("%s: got no error", what)
+		}
 	}
 }

@@ -76,9 +76,10 @@ func newCachedGroups(groups []merge.Group, stats dispatch.Stats) *cachedGroups {
 		g.Notes = cloned(g.Notes)
 		g.TSUIDs = cloned(g.TSUIDs)
 		g.Aggregated = cloned(g.Aggregated)
-		g.Tags = slices.Clone(g.Tags)
-		for i, t := range g.Tags {
-			g.Tags[i] = encoding.TagPair{K: bytes.Clone(t.K), V: bytes.Clone(t.V)}
+		tags := g.Tags
+		g.Tags = nil
+		for _, t := range tags {
+			g.Tags = append(g.Tags, encoding.TagPair{K: bytes.Clone(t.K), V: bytes.Clone(t.V)})
 		}
 	}
 	return c

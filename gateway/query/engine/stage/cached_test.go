@@ -24,16 +24,20 @@ func TestNewCachedGroups(t *testing.T) {
 	}
 	want := g
 	want.Spans = want.Spans[:1]
-	r := newCachedGroups([]merge.Group{g, {}}, dispatch.Stats{})
+	r := newCachedGroups([]merge.Group{g, {}}, dispatch.Stats{Trace: make([]dispatch.Attempt, 1)})
 	text := func(g merge.Group) string {
 		return fmt.Sprintf("%x %x %x %x %x %x %v", g.Key, g.Spans, g.Tags, g.Aggregated, g.TSUIDs, g.Notes, g.Points)
+	}
+	if r.stats.Trace != nil {
+		t.Error("the attempts of the first query are kept, too")
 	}
 	before := text(want)
 	clear(span)
 	if got := text(r.groups[0]); got != before {
 		t.Errorf("cached is\n%s, want\n%s", got, before)
 	}
-	if least := int64(10*17 + 4*len(span)); r.Bytes() < least {
+	const uids, header = 7, 24 // lists of bytes with their headers: one span, two TSUIDs, one note and three of tags
+	if least := int64(2*groupBytes + 10*17 + 6 + 4*18 + uids*header + 3*6); r.Bytes() < least {
 		t.Errorf("%d bytes, want at least %d", r.Bytes(), least)
 	}
 }

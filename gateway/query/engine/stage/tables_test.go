@@ -35,7 +35,7 @@ func TestJoinAt(t *testing.T) {
 		{
 			Key:        []byte("a"),
 			Spans:      [][]byte{{1}},
-			Tags:       []encoding.TagPair{tag(1, 1), tag(2, 1), tag(3, 1)},
+			Tags:       []encoding.TagPair{tag(1, 1), tag(2, 1), tag(3, 1), tag(9, 1)},
 			Aggregated: []encoding.UID{uid(5)},
 			TSUIDs:     []encoding.UID{uid(1), uid(3)},
 			Points:     pointsAt(1, 10, 20, 30),
@@ -46,7 +46,7 @@ func TestJoinAt(t *testing.T) {
 		{
 			Key:    []byte("a"),
 			Spans:  [][]byte{{2}},
-			Tags:   []encoding.TagPair{tag(1, 1), tag(2, 2), tag(4, 1), tag(5, 1)},
+			Tags:   []encoding.TagPair{tag(1, 1), tag(2, 2), tag(4, 1), tag(5, 1), tag(9, 1)},
 			TSUIDs: []encoding.UID{uid(2), uid(3)},
 			Points: pointsAt(2, 10, 20, 30),
 		},
@@ -56,7 +56,7 @@ func TestJoinAt(t *testing.T) {
 		{
 			Key:        []byte("a"),
 			Spans:      [][]byte{{1}, {2}},
-			Tags:       []encoding.TagPair{tag(1, 1), tag(3, 1), tag(4, 1)},
+			Tags:       []encoding.TagPair{tag(1, 1), tag(3, 1), tag(4, 1), tag(9, 1)},
 			Aggregated: []encoding.UID{uid(2), uid(5)},
 			TSUIDs:     []encoding.UID{uid(1), uid(2), uid(3)},
 			Points: encoding.Points{
