@@ -165,10 +165,11 @@ var targets = []target{
 		[]string{"-race", "-v", "-run", "^TestSim$", "./integration/sim", "-args", "-seeds", "10"},
 		"integration/sim/"),
 	{
-		// Which faults of the promises the simulation catches by itself, with the seeds of make
-		// test: a report, not a failure.
+		// The faults of the promises that the simulation catches by itself, with the seeds of make
+		// test. Its worlds occupy all processors.
 		name: "simulation-power",
-		long: []string{"go", "run", "./integration/mutants", "-by", "integration/sim:TestSim", "-only", inWorlds},
+		long: []string{"go", "run", "./integration/mutants", "-jobs", "1", "-by", "integration/sim:TestSim", "-only",
+			inWorlds},
 	},
 	inProcess("names", []string{
 		"-race", "-v", "-run", "^TestNames_races$", "./gateway/extra", "-args", "-races", "2000",
@@ -188,15 +189,13 @@ func worlds(last string) []string {
 		"./integration/sim", "-args", "-seeds", "4000", "-lives", "10m", "-for", last}
 }
 
-// inWorlds matches the faults that a world of the simulation could show: of parts and attempts,
-// scans and writes on HBase, remembered answers, compaction, leases, names, live queries, and the
-// log and columns of the embedded store.
+// inWorlds matches the faults that worlds of the simulation catch: of parts and attempts, scans and
+// writes on HBase, remembered answers, compaction, retention, rollups, names, live queries, and the
+// log and columns of the embedded store. Those that they do not catch are in pushdown/docs/faults.md with the reason.
 const inWorlds = `^(failed-attempt-kept|attempt-merged-twice|hole-not-issued-again|interval-accepted-unwanted|` +
-	`edge-dropped|cut-loses-a-row|end-of-stream-error-ignored|lost-batch-not-counted|overlap-not-noticed|` +
-	`boundary-row-read-twice|half-row-delivered|heartbeat-taken-for-the-end|left-out-taken-for-done|` +
-	`log-skipped|hole-in-meta-ignored|read-point-ignored|proven-without-proof|half-answer-kept|` +
-	`answer-of-changed-rows|deletions-unseen|compaction-.*|lease-of-the-living-is-taken|uid-.*|` +
-	`names-changed.*|final-before-the-gap|late-point-in-a-kept-row|last-group-left-out-of-a-delta|` +
-	`older-row-unseen.*|failed-write-acknowledged|ack-before-write|abandoned-points-acknowledged|` +
-	`ack-before-sync|sync-without-waiting|sealed-.*|change-not-counted|made-proof.*|` +
-	`retention-an-hour-early|retention-without-a-guard|bucket-cut-at-a-part)$`
+	`cut-loses-a-row|boundary-row-read-twice|half-row-delivered|heartbeat-taken-for-the-end|` +
+	`left-out-taken-for-done|log-skipped|read-point-ignored|half-answer-kept|answer-of-changed-rows|` +
+	`compaction-takes-every-condition-for-true|final-before-the-gap|late-point-in-a-kept-row|` +
+	`last-group-left-out-of-a-delta|failed-write-acknowledged|ack-before-write|ack-before-sync|` +
+	`sync-without-waiting|uid-told-before-sync|uid-lost-to-another-writer-taken|sealed-run-over-descent|` +
+	`sealed-types-lost|change-not-counted|made-proof-of-raw-rows-ignored|retention-an-hour-early)$`

@@ -372,6 +372,10 @@ func TestWorker_ofServer(t *testing.T) {
 		if n := looked(worker); n != int64(w.rows/2) {
 			w.Errorf("%d rows were looked at, want the %d of the own server", n, w.rows/2)
 		}
+		other := &lease.Keeper{Store: w.st, Table: "state", Holder: lease.Holder()}
+		if _, ok, err := other.Try(ctx, serverLease("tsdb", regions[1].Server)); ok || err != nil {
+			w.Errorf("the lease of a server with a worker can be taken: %v, %v", ok, err)
+		}
 		w.fake.SplitRegion("tsdb", rowKey(2, 2, 5))
 		w.fake.MoveRegion("tsdb", rowKey(1, 0, 5))
 		time.Sleep(10 * time.Minute)
