@@ -195,7 +195,7 @@ func worlds(last string) []string {
 const inWorlds = `^(failed-attempt-kept|attempt-merged-twice|hole-not-issued-again|interval-accepted-unwanted|` +
 	`cut-loses-a-row|boundary-row-read-twice|half-row-delivered|heartbeat-taken-for-the-end|` +
 	`left-out-taken-for-done|log-skipped|read-point-ignored|half-answer-kept|answer-of-changed-rows|` +
-	`compaction-takes-every-condition-for-true|final-before-the-gap|late-point-in-a-kept-row|` +
+	`final-before-the-gap|late-point-in-a-kept-row|` +
 	`last-group-left-out-of-a-delta|failed-write-acknowledged|ack-before-write|ack-before-sync|` +
 	`sync-without-waiting|uid-told-before-sync|uid-lost-to-another-writer-taken|sealed-run-over-descent|` +
 	`sealed-types-lost|change-not-counted|made-proof-of-raw-rows-ignored|retention-an-hour-early)$`
