@@ -34,7 +34,8 @@ type paces struct {
 // pace is what the last parts of a server took, in seconds a byte.
 type pace struct {
 	ring [paceSamples]float64
-	n    int // that were ever added
+	n    int     // that were ever added
+	p95  float64 // their 95th percentile
 }
 
 // newPaces returns the paces of some servers, each of which executes perServer parts of a run at a time. At once as
@@ -52,6 +53,8 @@ func (p *paces) add(server int, took time.Duration, bytes int64) {
 	s := &p.servers[server]
 	s.ring[s.n%paceSamples] = took.Seconds() / float64(bytes+partOverhead)
 	s.n++
+	last := slices.Sorted(slices.Values(s.ring[:min(s.n, paceSamples)]))
+	s.p95 = last[len(last)*95/100]
 	p.tokens = min(p.tokens+secondShare, p.most)
 }
 
@@ -67,8 +70,7 @@ func (p *paces) late(bytes int64) (after time.Duration, ok bool) {
 	var rates []float64
 	for i := range p.servers {
 		if s := &p.servers[i]; s.n >= leastSamples {
-			last := slices.Sorted(slices.Values(s.ring[:min(s.n, paceSamples)]))
-			rates = append(rates, last[len(last)*95/100])
+			rates = append(rates, s.p95)
 		}
 	}
 	if len(rates) == 0 {
