@@ -9,9 +9,6 @@
 //  2. reverse: row UID, family name, column kind, if it does not exist: the name
 //  3. forward: row name, family id, column kind, if it does not exist: the UID
 //
-// Of many names at once, step 2 has the condition only where it is cheap or another writer could have the number, see
-// putReverse.
-//
 // A writer that loses step 3 to another takes the winner's UID; the number of step
 // 1 is then lost, which is harmless. The reverse mapping is written before the
 // forward one, so every UID that anybody can see has a name, even if a writer dies

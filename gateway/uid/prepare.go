@@ -189,7 +189,7 @@ func (d *Dictionary) writeManyMappings(ctx context.Context, kind encoding.UIDKin
 		rows[i] = row
 		reverse[i] = store.CellKey{Row: uids[i], Family: encoding.FamilyName, Qualifier: kind.Qualifier()}
 	}
-	wrote, err := d.putReverse(ctx, kind, reverse, rows)
+	wrote, err := d.putAbsent(ctx, reverse, rows)
 	if err != nil {
 		return nil, err
 	}
@@ -216,34 +216,4 @@ func (d *Dictionary) writeManyMappings(ctx context.Context, kind encoding.UIDKin
 		}
 	}
 	return assigned, nil
-}
-
-// putReverse writes the reverse mappings of numbers that the counter has just given, except of those that are in
-// use without the counter, and reports which it has written. HBase syncs its log for each conditional put, and once
-// for many others: so there the mappings of tag keys and values, whose numbers all come from the counter, are read
-// and then put without a condition. Metrics may have numbers that an OpenTSDB has drawn at random.
-func (d *Dictionary) putReverse(ctx context.Context, kind encoding.UIDKind, cells []store.CellKey,
-	names [][]byte) (wrote []bool, err error) {
-	if kind == encoding.UIDMetric || d.cfg.Store.Features().Staged != nil {
-		return d.putAbsent(ctx, cells, names)
-	}
-
-	uids, mutations := make([][]byte, len(cells)), make([]store.Mutation, 0, len(cells))
-	for i := range cells {
-		uids[i] = cells[i].Row
-	}
-	used, err := d.readNames(ctx, kind, uids)
-	if err != nil {
-		return nil, err
-	}
-	wrote = make([]bool, len(cells))
-	for i, c := range cells {
-		if _, inUse := used[string(c.Row)]; inUse {
-			continue
-		}
-		wrote[i] = true
-		mutations = append(mutations,
-			store.Mutation{Row: c.Row, Family: c.Family, Qualifier: c.Qualifier, Value: names[i]})
-	}
-	return wrote, d.cfg.Store.Apply(ctx, d.cfg.Table, mutations)
 }
