@@ -51,7 +51,7 @@ func TestOTLP_sdk(t *testing.T) {
 	}
 }
 
-// exportOTLP has the SDK write to a gateway, of which the first request meets one that waits.
+// exportOTLP has the SDK write to a gateway. Its first request meets one that waits.
 func exportOTLP(ctx context.Context, t *testing.T, ours *e2e.Program, waiting, compression string) {
 	var requests atomic.Int32
 	front := httptest.NewServer(&httputil.ReverseProxy{

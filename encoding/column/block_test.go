@@ -227,7 +227,7 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// Of two forms that take the same bytes, numbers get the one of which sums are computed while they are packed.
+// Of two forms that take the same bytes, numbers get the one whose sums are computed while they are packed.
 func TestBestWidth_sameSize(t *testing.T) {
 	if width, size := bestWidth([]uint64{0, 1<<13 - 1}); width != 13 || size != 5 {
 		t.Errorf("got width %d and %d bytes, want 13 and 5: all bits of both numbers", width, size)

@@ -14,7 +14,7 @@
 // which needs the least memory if series are many.
 //
 // A part that takes longer at a server than 19 of 20 parts of its size is started a second time, elsewhere: its process
-// may be slow or paused. One of both attempts is accepted, and its reads count once. At most every twentieth part is
+// may be slow or paused. One of the two attempts is accepted, and only its reads count. At most every twentieth part is
 // started twice, so that a storm of slow parts is not doubled, and none of a region server that is slow itself.
 //
 // The coverage records which key intervals were accepted. The records of an

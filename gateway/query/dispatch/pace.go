@@ -14,7 +14,7 @@ const (
 	partOverhead = 64 << 10
 	// leastLate is the least time after which a part is late: below it a second attempt gains nothing that is seen.
 	leastLate = 50 * time.Millisecond
-	// secondShare is the part of all parts that may be started twice.
+	// secondShare is the share of parts that may be started twice.
 	secondShare = 0.05
 	// slowFor is how long a region server counts as slow.
 	slowFor = time.Minute
@@ -31,15 +31,15 @@ type paces struct {
 	slow    map[string]time.Time // region servers, and when they were found to be slow
 }
 
-// pace is what the last parts of a server took, in seconds a byte.
+// pace is what the last parts of a server took, in seconds per byte.
 type pace struct {
 	ring [paceSamples]float64
 	n    int     // that were ever added
 	p95  float64 // their 95th percentile
 }
 
-// newPaces returns the paces of some servers, each of which executes perServer parts of a run at a time. At once as
-// many parts may be started twice as one server executes, and secondShare of those of a run.
+// newPaces returns the paces of some servers that execute perServer parts of a run at a time each. As many parts may
+// be started twice at once as one server executes, and secondShare of the parts of a run.
 func newPaces(servers, perServer int) *paces {
 	most := float64(perServer) + secondShare*float64(servers*perServer*partsPerSlot)
 	return &paces{most: most, tokens: most, servers: make([]pace, servers), slow: map[string]time.Time{}}
@@ -58,8 +58,8 @@ func (p *paces) add(server int, took time.Duration, bytes int64) {
 	p.tokens = min(p.tokens+secondShare, p.most)
 }
 
-// late returns how long a part of about so many bytes takes at most: the 95th percentile of a server, of the median
-// server, so that one that is slow says nothing of the others, nor of itself. ok is false while that is not known.
+// late returns after what time a part of about so many bytes is late: at the 95th percentile of the median server. So
+// a slow server changes neither what is expected of the others nor of itself. ok is false while that is not known.
 func (p *paces) late(bytes int64) (after time.Duration, ok bool) {
 	if bytes <= 0 {
 		return 0, false
@@ -78,7 +78,7 @@ func (p *paces) late(bytes int64) (after time.Duration, ok bool) {
 	}
 	slices.Sort(rates)
 	seconds := rates[(len(rates)-1)/2] * float64(bytes+partOverhead)
-	if seconds > math.MaxInt32 {
+	if seconds > math.MaxInt32 { // no time.Duration is longer than 292 years
 		return 0, false
 	}
 	return max(leastLate, time.Duration(seconds*float64(time.Second))), true

@@ -28,10 +28,10 @@ type pendingPart struct {
 	failure   error         // of the last failed attempt
 	notBefore time.Time     // when the next attempt may start
 
-	running []*runningAttempt // attempts at it: none, one, or two
-	winner  *partAttempt      // the first of two to succeed; it counts once the other one has ended
-	twice   bool              // it was started twice since it last waited
-	once    bool              // it is not started twice again
+	running  []*runningAttempt // attempts at it: none, one, or two
+	winner   *partAttempt      // the first of two to succeed; it counts once the other one has ended
+	doubled  bool              // it was started a second time since it last waited
+	noSecond bool              // it is not started a second time again
 }
 
 // partAttempt is the outcome of one attempt at a part.
@@ -73,7 +73,7 @@ type run struct {
 	read      []partRead // what the accepted parts read
 
 	waiting   []*pendingPart
-	flying    []*pendingPart // that have running attempts
+	inFlight  []*pendingPart // that have running attempts
 	busy      map[int]int    // running attempts by place
 	running   int            // sum of busy
 	results   chan partAttempt
@@ -133,7 +133,7 @@ func (r *run) execute(ctx context.Context) error {
 
 // drain waits for the cancelled attempts and releases what they hold.
 func (r *run) drain() {
-	for _, p := range r.flying {
+	for _, p := range r.inFlight {
 		if p.winner != nil {
 			p.winner.release()
 		}
@@ -220,7 +220,7 @@ func (r *run) nextPauseEnd() (d time.Duration, ok bool) {
 // finishAttempt accepts the part of a successful attempt, and queues the part of a
 // failed one again. The error is final for the run.
 func (r *run) finishAttempt(ctx context.Context, a *partAttempt) error {
-	r.landed(a)
+	r.ended(a)
 	took := time.Since(a.began)
 	r.e.tallies.of(a.place).count(ctx, time.Now(), took, a.stats.Bytes, a.err)
 	if a.err == nil {
@@ -248,8 +248,8 @@ func (r *run) finishAttempt(ctx context.Context, a *partAttempt) error {
 	}
 	// What this process was the first to read, a server may read: it may have the memory for more rows than were
 	// expected. And one of two attempts at a part may have had too little because of the other one.
-	p, twice, final := a.part, a.part.twice, isFinal(a.err, a.place == local)
-	if again := r.panickedAgain(a); again || final && !p.Here && !twice {
+	p, doubled, final := a.part, a.part.doubled, isFinal(a.err, a.place == local)
+	if again := r.panickedAgain(a); again || final && !p.Here && !doubled {
 		if a.place != local {
 			r.e.cfg.Log.Info("a part ends its query", "start", p.Range.Start.String(), "place",
 				r.placeName(a.place), "err", a.err)
@@ -257,7 +257,7 @@ func (r *run) finishAttempt(ctx context.Context, a *partAttempt) error {
 		return a.err
 	}
 
-	p.once, p.twice = p.once || twice, false
+	p.noSecond, p.doubled = p.noSecond || doubled, false
 	r.waiting = append(r.waiting, p)
 	// An attempt that ended only because the run's context did has not failed. A pushdown server, which has the same
 	// deadline, may see it first.
@@ -265,7 +265,7 @@ func (r *run) finishAttempt(ctx context.Context, a *partAttempt) error {
 		p.failure = withoutPlace(a.err)
 	}
 	// An error that would end the query says nothing of the place.
-	if ctx.Err() == nil && !(final && twice) {
+	if ctx.Err() == nil && !(final && doubled) {
 		r.scheduleRetry(a)
 	}
 	return nil

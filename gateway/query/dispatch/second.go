@@ -32,12 +32,14 @@ func (r *run) start(ctx context.Context, p *pendingPart, place int, second bool)
 	if second {
 		a.budget = operator.NewBudget(r.opts.Budget.Left())
 	}
-	if expected, ok := r.e.paces.late(p.Bytes); ok && place != local {
-		a.expected, a.lookAt = expected, time.Now().Add(expected)
+	if place != local {
+		if expected, ok := r.e.paces.late(p.Bytes); ok {
+			a.expected, a.lookAt = expected, time.Now().Add(expected)
+		}
 	}
 
 	if len(p.running) == 0 {
-		r.flying = append(r.flying, p)
+		r.inFlight = append(r.inFlight, p)
 	}
 	p.running = append(p.running, a)
 	r.busy[place]++
@@ -46,22 +48,22 @@ func (r *run) start(ctx context.Context, p *pendingPart, place int, second bool)
 	go func() { r.results <- r.attempt(ctx, p, a) }()
 }
 
-// landed takes an attempt that has ended from those that run.
-func (r *run) landed(a *partAttempt) {
+// ended takes an attempt that has ended from those that run.
+func (r *run) ended(a *partAttempt) {
 	a.of.cancel()
 	p := a.part
 	p.running = slices.DeleteFunc(p.running, func(x *runningAttempt) bool { return x == a.of })
 	if len(p.running) == 0 {
-		r.flying = slices.DeleteFunc(r.flying, func(x *pendingPart) bool { return x == p })
+		r.inFlight = slices.DeleteFunc(r.inFlight, func(x *pendingPart) bool { return x == p })
 	}
 }
 
 // startSeconds starts a second attempt at each part that is late.
 func (r *run) startSeconds(ctx context.Context) {
 	now := time.Now()
-	for _, p := range r.flying {
+	for _, p := range r.inFlight {
 		first := p.running[0]
-		if len(p.running) > 1 || p.once || p.winner != nil || first.lookAt.IsZero() || now.Before(first.lookAt) {
+		if len(p.running) > 1 || p.noSecond || p.winner != nil || first.lookAt.IsZero() || now.Before(first.lookAt) {
 			continue
 		}
 		if r.e.paces.isSlow(p.RegionServer, now) {
@@ -73,9 +75,10 @@ func (r *run) startSeconds(ctx context.Context) {
 			first.lookAt = now.Add(leastLate)
 			continue
 		}
+
 		r.e.cfg.Log.Debug("a part is late, and started elsewhere, too", "start", p.Range.Start.String(), "place",
 			r.placeName(first.place), "expected", first.expected, "also", r.placeName(place))
-		p.twice = true
+		p.doubled = true
 		r.e.servers.suspect(ctx, first.place)
 		r.start(ctx, p, place, true)
 	}
@@ -94,9 +97,9 @@ func (r *run) secondPlace(p *pendingPart, first int) (place int, free bool) {
 // nextLook returns how long it takes until the first running attempt may be late, false if none may.
 func (r *run) nextLook() (d time.Duration, ok bool) {
 	now := time.Now()
-	for _, p := range r.flying {
+	for _, p := range r.inFlight {
 		at := p.running[0].lookAt
-		if len(p.running) == 1 && !p.once && p.winner == nil && !at.IsZero() && (!ok || at.Sub(now) < d) {
+		if len(p.running) == 1 && !p.noSecond && p.winner == nil && !at.IsZero() && (!ok || at.Sub(now) < d) {
 			d, ok = max(0, at.Sub(now)), true
 		}
 	}
@@ -117,11 +120,12 @@ func (r *run) learnPace(a *partAttempt, took time.Duration) {
 	}
 }
 
-// settle ends a part of which one of two attempts, the winner, has succeeded, now that the other one has ended.
+// settle accepts one of two attempts at a part: the winner, which has succeeded before, now that the other one has
+// ended, too.
 func (r *run) settle(ctx context.Context, other *partAttempt) error {
 	won, lost := other.part.winner, other
 	other.part.winner = nil
-	// Both have succeeded: of these the first one counts, which is accounted for already.
+	// If both have succeeded, the first attempt is accepted: what it has read counts already.
 	if other.err == nil && won.of.second {
 		won, lost = other, won
 	}
@@ -132,8 +136,7 @@ func (r *run) settle(ctx context.Context, other *partAttempt) error {
 	return r.acceptAlone(ctx, won)
 }
 
-// acceptAlone accepts an attempt next to which no other one at its part runs. What a second one has read counts from
-// now on.
+// acceptAlone accepts an attempt when no other one at its part runs. What a second attempt has read counts from now on.
 func (r *run) acceptAlone(ctx context.Context, a *partAttempt) error {
 	if a.of.second {
 		if err := r.reserve(recordBytes(a.records)); err != nil {
@@ -149,7 +152,7 @@ func (r *run) acceptAlone(ctx context.Context, a *partAttempt) error {
 // leave leaves a part to the other attempt at it, after one has failed.
 func (r *run) leave(ctx context.Context, a *partAttempt) {
 	p := a.part
-	p.once = true
+	p.noSecond = true
 	_ = r.panickedAgain(a) // which logs it
 	if unlessContext(a.err) != nil {
 		p.failure = withoutPlace(a.err)

@@ -184,7 +184,7 @@ func TestRun_paused(t *testing.T) {
 	})
 }
 
-// slowStore takes long for the rows of one region server, whoever reads them.
+// slowStore takes long for the rows of one region server, in this process and at servers.
 type slowStore struct {
 	*operatortest.Store
 	slow *atomic.Bool
