@@ -165,20 +165,26 @@ func (r *rename) changeMappings(ctx context.Context) error {
 // that has this time is about to be replaced.
 func (r *rename) keepCreated(ctx context.Context) error {
 	rows, err := r.d.cfg.Store.Get(ctx, r.d.cfg.Table, encoding.FamilyName, [][]byte{r.uid})
-	if err != nil || len(rows) == 0 {
-		return err
+	if err != nil {
+		return fmt.Errorf("uid: cannot rename %s %q: %w", r.kind, r.from, err)
+	}
+	if len(rows) == 0 {
+		return nil
 	}
 	at := slices.IndexFunc(rows[0].Cells, func(c store.Cell) bool {
 		return string(c.Qualifier) == r.kind.String()
 	})
 	if at < 0 {
-		return nil // an earlier attempt was cut off here, or the mapping is lost
+		return nil // the mapping is lost, and exchange refuses the rename
 	}
 
 	cell := store.CellKey{Row: r.uid, Family: encoding.FamilyName, Qualifier: r.kind.MetaQualifier()}
 	created := encoding.UIDMeta{Type: r.kind.MetaType(), Created: rows[0].Cells[at].Timestamp / 1000}
 	_, err = r.d.cfg.Store.CompareAndPut(ctx, r.d.cfg.Table, cell, nil, encoding.AppendUIDMeta(nil, created))
-	return err
+	if err != nil {
+		return fmt.Errorf("uid: cannot rename %s %q: %w", r.kind, r.from, err)
+	}
+	return nil
 }
 
 // cell returns the cell of a mapping: of the name or UID that is the row key.

@@ -51,7 +51,8 @@ func (c *Catalog) UIDMeta(ctx context.Context, kind encoding.UIDKind, u encoding
 		Created: m.Created, Custom: m.Custom, DisplayName: m.DisplayName}, nil
 }
 
-// uidMeta returns the stored meta data of a UID with its text, which is nil if none is stored.
+// uidMeta returns the stored meta data of a UID with its text. Without a text none is stored, and all that may be known
+// is the time of the mapping.
 func (c *Catalog) uidMeta(ctx context.Context, kind encoding.UIDKind, u encoding.UID) (
 	m encoding.UIDMeta, text []byte, err error) {
 	rows, err := c.cfg.Store.Get(ctx, c.cfg.UIDTable, encoding.FamilyName, [][]byte{u})
