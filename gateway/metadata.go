@@ -81,6 +81,7 @@ func newNames(c *common) *names {
 			Flags:  flags,
 			// Full for moments only, so nothing is reserved.
 			Bytes: int(min(meta.DefaultBytes, memory.CacheShare(c.memory.Total()))),
+			Wait:  c.cfg.Embedded(),
 			Log:   c.log,
 		})
 	}

@@ -63,6 +63,7 @@ func (c *call) serve(st Store, p purpose) *remote {
 				MappingTimes: c.mappingTimes(),
 			},
 			Flags: c.Meta,
+			Wait:  c.Embedded,
 		}
 		if c.Trees {
 			cfg.Described = s.forest().Add

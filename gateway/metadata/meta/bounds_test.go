@@ -1,13 +1,17 @@
 package meta
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"downpour/encoding"
@@ -124,6 +128,122 @@ func TestTracker_bytes(t *testing.T) {
 	if !tr.known.has(string(long(99)[:3]) + string(long(99)[7:])) {
 		t.Error("the last series is not known")
 	}
+}
+
+// gate is a store of which each write waits for its error.
+type gate struct {
+	store.Store
+	reply chan error
+	cells int // that were written
+}
+
+func (*gate) Features() store.Features { return store.Features{} }
+
+func (g *gate) Apply(_ context.Context, _ string, m []store.Mutation) error {
+	err := <-g.reply
+	if err == nil {
+		g.cells += len(m)
+	}
+	return err
+}
+
+// waiting is a tracker for which puts wait, with room for ten series.
+func waiting(g *gate) *Tracker {
+	return NewTracker(TrackerConfig{
+		Config: catalogConfig(g),
+		Flags:  Flags{Tracking: true},
+		Every:  24 * time.Hour,
+		Wait:   true,
+		Bytes:  10 * seen{tsuid: "nine byte"}.bytes(),
+		Log:    slog.New(slog.DiscardHandler),
+	})
+}
+
+// puts puts series until one waits, and reports later whether all are put.
+func (tr *Tracker) puts(series int) (ended *atomic.Bool) {
+	ended = new(atomic.Bool)
+	go func() {
+		for n := range series {
+			tr.Stored(rowKey(n), 1)
+		}
+		ended.Store(true)
+	}()
+	synctest.Wait()
+	return ended
+}
+
+// settle lets writes succeed until none waits.
+func (g *gate) settle() {
+	for {
+		synctest.Wait()
+		select {
+		case g.reply <- nil:
+		default:
+			return
+		}
+	}
+}
+
+// Where puts wait for room, none of many new series is missing.
+func TestTracker_wait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := &gate{reply: make(chan error)}
+		tr := waiting(g)
+		ended := tr.puts(45)
+		if n := len(tr.pending.series); n != 10 {
+			t.Errorf("next to a write %d series are collected, want 10", n)
+		}
+		g.settle()
+		if !ended.Load() {
+			t.Error("puts wait though all is written")
+		}
+		go func() { _ = tr.Close() }() // which writes what is left
+		g.settle()
+		if g.cells != 45 {
+			t.Errorf("%d series are written, want 45", g.cells)
+		}
+	})
+}
+
+// Puts do not wait when a write has failed, for a closed tracker, or for more room than there is.
+func TestTracker_waitsNoLonger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := &gate{reply: make(chan error)}
+		tr := waiting(g)
+		ended := tr.puts(45)
+		if ended.Load() {
+			t.Error("puts did not wait for a write")
+		}
+		g.reply <- errors.New("no such table")
+		synctest.Wait()
+		if !ended.Load() {
+			t.Error("puts wait though a write has failed")
+		}
+		g.settle()
+
+		ended = tr.puts(1)
+		large := new(atomic.Bool)
+		go func() {
+			tr.Stored(slices.Concat(rowKey(0), bytes.Repeat(rowKey(0)[7:], 1000)), 1)
+			large.Store(true)
+		}()
+		g.settle()
+		if !ended.Load() || !large.Load() {
+			t.Error("a series that is larger than the room waits for it")
+		}
+
+		ended = tr.puts(45)
+		closed := make(chan error, 1)
+		go func() { closed <- tr.Close() }()
+		synctest.Wait()
+		if !ended.Load() {
+			t.Error("puts wait for a tracker that is closed")
+		}
+		g.settle()
+		if err := <-closed; err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // bytes returns about the memory that meta data takes: at least its texts, and at most twice its

@@ -16,11 +16,16 @@ type TrackerConfig struct {
 	Flags Flags
 	// Every is how long counts are collected before they are written. Default 5 s.
 	Every time.Duration
-	// Timeout bounds one write of what is collected. Default 30 s.
+	// Timeout bounds one write of what is collected. Default 30 s; 10 minutes with Wait, as then puts slow down
+	// to what the store takes.
 	Timeout time.Duration
 	// Bytes bounds the memory of the series and UIDs that are collected, and of the series that
 	// are known to be recorded. Default DefaultBytes each.
 	Bytes int
+	// Wait makes Stored wait for room while earlier series are being written, so that none is missing. It is
+	// for a store that takes the meta data wherever it takes points; else a slow table of meta data would
+	// hold puts up. When a write has failed, Stored does not wait until one succeeds.
+	Wait bool
 	// Described gets the series that got a new TSMeta, after it is stored; nil if
 	// nobody wants to know: then none is kept for it. It returns those that it has to get again.
 	// OnDescribed sets it later.
@@ -41,6 +46,9 @@ func (c TrackerConfig) withDefaults() TrackerConfig {
 	}
 	if c.Timeout <= 0 {
 		c.Timeout = 30 * time.Second
+		if c.Wait {
+			c.Timeout = 10 * time.Minute
+		}
 	}
 	if c.Bytes <= 0 {
 		c.Bytes = DefaultBytes
@@ -69,6 +77,9 @@ type Tracker struct {
 	pending *collected
 	closed  bool
 	dropped int64 // series and UIDs that did not fit since the last Flush
+	failing bool  // the last write failed
+	// emptied wakes those who wait for room.
+	emptied *sync.Cond
 
 	forget atomic.Bool // the next write has to forget known
 
@@ -100,6 +111,9 @@ type seen struct {
 	again bool
 }
 
+// bytes is about the memory that it takes.
+func (s seen) bytes() int { return seenBytes + len(s.tsuid) }
+
 type givenUID struct {
 	kind    encoding.UIDKind
 	uid     encoding.UID
@@ -117,6 +131,7 @@ func NewTracker(cfg TrackerConfig) *Tracker {
 		wake:    make(chan struct{}, 1),
 		stop:    make(chan struct{}),
 	}
+	t.emptied = sync.NewCond(&t.mu)
 	t.life, t.end = context.WithCancel(context.Background())
 	t.known = newKnown(t.cfg.Bytes)
 
@@ -144,33 +159,41 @@ func (t *Tracker) Stored(key []byte, points int) {
 
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.closed {
-		return
+	for !t.closed {
+		if i, ok := t.pending.index[string(tsuid)]; ok {
+			t.pending.series[i].points += int64(points)
+			return
+		}
+		s := seen{tsuid: string(tsuid), points: int64(points)}
+		if !t.cfg.Wait || t.failing || t.pending.bytes == 0 || t.fits(s.bytes()) {
+			t.add(s)
+			return
+		}
+		t.hurry()
+		t.emptied.Wait()
 	}
-	if i, ok := t.pending.index[string(tsuid)]; ok {
-		t.pending.series[i].points += int64(points)
-		return
-	}
-	t.add(seen{tsuid: string(tsuid), points: int64(points)})
 }
 
 // add collects a series that is not collected yet. The caller holds the lock.
 func (t *Tracker) add(s seen) {
-	if !t.room(seenBytes + len(s.tsuid)) {
+	if !t.room(s.bytes()) {
 		return
 	}
 	t.pending.index[s.tsuid] = len(t.pending.series)
 	t.pending.series = append(t.pending.series, s)
 }
 
+// fits reports whether there is room. The caller holds the lock.
+func (t *Tracker) fits(bytes int) bool { return t.pending.bytes+bytes <= t.cfg.Bytes }
+
 // room takes memory for something to be collected. If there is none it counts that as dropped and
 // returns false. The caller holds the lock.
 func (t *Tracker) room(bytes int) bool {
-	before := t.pending.bytes
-	if before+bytes > t.cfg.Bytes {
+	if !t.fits(bytes) {
 		t.dropped++
 		return false
 	}
+	before := t.pending.bytes
 	t.pending.bytes += bytes
 	// Half full: write before something has to be dropped.
 	if before <= t.cfg.Bytes/2 && t.pending.bytes > t.cfg.Bytes/2 {
@@ -255,6 +278,7 @@ func (t *Tracker) flush(ctx context.Context) error {
 	empty := len(work.series)+len(work.uids)+len(t.described) == 0 // then puts go on to fill it
 	if !empty {
 		t.pending = newCollected()
+		t.emptied.Broadcast()
 	}
 	t.dropped = 0
 	t.mu.Unlock()
@@ -272,14 +296,15 @@ func (t *Tracker) flush(ctx context.Context) error {
 	defer context.AfterFunc(t.life, cancel)()
 
 	rest, err := t.write(ctx, work)
-	t.collectAgain(rest)
+	t.collectAgain(rest, err != nil)
 	return err
 }
 
-// collectAgain adds what could not be written to what is collected.
-func (t *Tracker) collectAgain(rest *collected) {
+// collectAgain adds what could not be written to what is collected. failed says whether the write failed.
+func (t *Tracker) collectAgain(rest *collected, failed bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.failing = failed
 
 	for _, s := range rest.series {
 		s.again = true
@@ -304,6 +329,7 @@ func (t *Tracker) Close() error {
 	t.mu.Lock()
 	first := !t.closed
 	t.closed = true
+	t.emptied.Broadcast()
 	t.mu.Unlock()
 	if !first {
 		return nil

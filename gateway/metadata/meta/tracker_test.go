@@ -342,7 +342,7 @@ func TestTracker_toldWhatIsDropped(t *testing.T) {
 	for n := range 8 {
 		tr.Assigned(encoding.UIDTagV, "x", encoding.UID{0, 1, byte(n)})
 	}
-	tr.collectAgain(rest)
+	tr.collectAgain(rest, true)
 
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
