@@ -132,7 +132,7 @@ var ofResultCache = []mutant{
 		test: "TestStampedVersion_slow",
 	}, {
 		name: "whole-of-servers", file: "gateway/query/dispatch/resultcache.go",
-		old: "	if len(e.cfg.Servers) > 0 {\n", new: "	if len(e.cfg.Servers) > 9 {\n",
+		old: "	if len(e.servers.list()) > 0 {\n", new: "	if len(e.servers.list()) > 9 {\n",
 		test: "TestLookupPlan",
 	}, {
 		name: "whole-answers-are-free", file: "gateway/query/engine/stage/cached.go",

@@ -49,6 +49,7 @@ var rest = slices.Concat(
 	ofDashboards,      // list_dashboards.go
 	ofCompaction,      // list_compaction.go
 	ofLeases,          // list_lease.go
+	ofFound,           // list_found.go
 	ofRetention,       // list_retention.go
 	ofMadeRollups,     // list_made.go
 	ofTheDocs,         // list_docs.go

@@ -59,7 +59,7 @@ func (r *run) attempt(ctx context.Context, p *pendingPart, of *runningAttempt) (
 
 // open starts a part at the place of an attempt.
 func (r *run) open(part *scanplan.Part, of *runningAttempt) (operator.Operator, error) {
-	if of.place == local {
+	if !of.place.remote() {
 		cache := r.e.cfg.ResultCache
 		if r.opts.Uncached {
 			cache = nil
@@ -73,7 +73,7 @@ func (r *run) open(part *scanplan.Part, of *runningAttempt) (operator.Operator, 
 				Proving:    r.opts.Proving,
 			})
 	}
-	return r.e.cfg.Servers[of.place].Open(part, of.budget)
+	return of.place.server.Open(part, of.budget)
 }
 
 // reserve counts n bytes against the plan's MaxBytes, which bounds all parts of a run

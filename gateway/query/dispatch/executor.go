@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
-	"slices"
 	"time"
 
 	"downpour/encoding"
@@ -25,7 +24,7 @@ type Config struct {
 	// Store is read by parts that are executed in this process, which happens when
 	// no pushdown server is configured or healthy. It also lists the regions.
 	Store store.Reader
-	// Servers are the pushdown servers, see client.Client.
+	// Servers are the pushdown servers at first, see client.Client and Executor.SetServers.
 	Servers []Server
 	// Rollups are the tables in addition to the data table. A server that does not name one of them
 	// in its hello gets no parts of it.
@@ -68,10 +67,10 @@ const partsPerSlot = 4
 // Executor executes plans. Its methods may be called from many goroutines.
 type Executor struct {
 	cfg     Config
+	here    *place // this process
 	servers *registry
 	regions regionLists
 	sizes   *sizes
-	tallies *tallies
 	paces   *paces
 }
 
@@ -88,9 +87,14 @@ func New(cfg Config) *Executor {
 	}
 	servers := newRegistry(cfg.Servers, cfg.Rollups, cfg.Log)
 	servers.within = cmp.Or(cfg.HelloTimeout, healthTimeout)
-	return &Executor{cfg: cfg, servers: servers, sizes: newSizes(), tallies: newTallies(len(cfg.Servers)),
+	return &Executor{cfg: cfg, here: &place{}, servers: servers, sizes: newSizes(),
 		paces: newPaces(len(cfg.Servers), cfg.PerServer)}
 }
+
+// SetServers replaces the pushdown servers. One that was there before, the same Server, keeps its state; a new one
+// is checked at once, and no query waits for that. One that is missing gets no further parts; those that it has, it may
+// end.
+func (e *Executor) SetServers(servers []Server) { e.servers.welcome(e.servers.set(servers)) }
 
 // DropCaches empties the result caches of this process and of the pushdown servers.
 // The error names the servers that may not have emptied theirs.
@@ -247,7 +251,7 @@ func (e *Executor) Explain(ctx context.Context, plan *scanplan.Plan, how Aggrega
 
 		// Parts that a server executes are in the server's result cache, not in ours.
 		if order := e.servers.candidates(plan.Table, p.RegionServer, i); len(order) > 0 && !p.Here {
-			planned[i].Server = e.cfg.Servers[order[0]].Address()
+			planned[i].Server = order[0].name()
 		} else if e.cfg.ResultCache.Holds(&scanplan.Part{Plan: *plan, Range: p.Range, Mode: p.Mode}) {
 			planned[i].ResultCache = "kept"
 		}
@@ -260,7 +264,7 @@ func (e *Executor) Explain(ctx context.Context, plan *scanplan.Plan, how Aggrega
 // many groups may be as many points as are read.
 func (e *Executor) AggregatesPartially(ctx context.Context, plan *scanplan.Plan, how Aggregation) bool {
 	e.servers.checkHealth(ctx)
-	remote := slices.Contains(e.servers.healthy(plan.Table), true)
+	remote := len(e.servers.healthy(plan.Table)) > 0
 	c := chooseAggregation(plan, how, e.places(plan, remote))
 	return c.partial || c.aligned && len(plan.GroupBy) == 0
 }
@@ -288,15 +292,11 @@ type partition struct {
 // of rows does not matter, so it is not read.
 func (e *Executor) partition(ctx context.Context, plan *scanplan.Plan, how Aggregation) (p partition, err error) {
 	e.servers.checkHealth(ctx)
-	slots, remote := e.cfg.Local, false
-	for _, healthy := range e.servers.healthy(plan.Table) {
-		if healthy {
-			slots, remote = slots+e.cfg.PerServer, true
-		}
-	}
+	healthy := len(e.servers.healthy(plan.Table))
+	slots, remote := e.cfg.Local+healthy*e.cfg.PerServer, healthy > 0
 
 	var regions []store.Region
-	if len(e.cfg.Servers) > 0 {
+	if len(e.servers.list()) > 0 {
 		if regions, err = e.planRegions(ctx, plan); err != nil {
 			return p, err
 		}

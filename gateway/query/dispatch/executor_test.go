@@ -171,7 +171,7 @@ func truth(t *testing.T, st store.Reader, plan *scanplan.Plan) answer {
 }
 
 // As long as some attempts succeed, a run accepts every key interval exactly once. Servers fail at
-// random batches with errors of every kind or hang, and the gateway's own reads of the store fail
+// random batches with errors of every kind or hang, leave and join, and the gateway's own reads of the store fail
 // now and then as well.
 //
 //fault:hole-not-issued-again == 0 => <= 1
@@ -202,6 +202,7 @@ func chaos(t *testing.T, rng *rand.Rand) {
 	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
 	var servers []*scripted
 	var trained bool // before, no server fails
+	var e *Executor
 	for i := range dice(4) {
 		bad := dice(4)
 		servers = append(servers, &scripted{
@@ -209,6 +210,10 @@ func chaos(t *testing.T, rng *rand.Rand) {
 			beside: fmt.Sprintf("rs%d:1", i),
 			store:  m,
 			fault: func(ctx context.Context, _ int) error {
+				if trained && dice(6) == 0 {
+					// Some servers leave, and others come back.
+					e.SetServers(slices.DeleteFunc(slices.Clone(e.cfg.Servers), func(Server) bool { return dice(3) == 0 }))
+				}
 				if trained && dice(5) < bad {
 					return misfortune(ctx, dice(5))
 				}
@@ -217,7 +222,7 @@ func chaos(t *testing.T, rng *rand.Rand) {
 		})
 	}
 	local := &flaky{Store: m, fail: func() bool { return trained && dice(6) == 0 }}
-	e := New(quiet(local, mem, servers...))
+	e = New(quiet(local, mem, servers...))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 	defer cancel()
 	// Of every other run the paces of servers are known: then parts that hang are started twice.
@@ -435,7 +440,7 @@ func TestRun_unproven(t *testing.T) {
 			if c.remote != (stats.Remote == stats.Parts) || stats.Discarded == 0 {
 				t.Errorf("got %+v, want a discarded attempt, and all parts from the server if it recovers", stats)
 			}
-			if healthy := e.servers.healthy(plan.Table)[0]; healthy != c.remote {
+			if healthy := len(e.servers.healthy(plan.Table)) > 0; healthy != c.remote {
 				t.Errorf("the server counts as healthy: %v, want %v", healthy, c.remote)
 			}
 		})
@@ -454,7 +459,7 @@ func TestExecutor_dropCaches(t *testing.T) {
 			Log:         slog.New(slog.DiscardHandler),
 			ResultCache: resultcache.New(1<<20, nil),
 		})
-		e.servers.markFailed(2)
+		e.servers.markFailed(e.servers.list()[2])
 		err := e.DropCaches(t.Context())
 		if err == nil || !strings.Contains(err.Error(), "bad: no") || !strings.Contains(err.Error(), "hung: ") ||
 			strings.Contains(err.Error(), "good") {
@@ -477,7 +482,7 @@ func TestRegistry_backoff(t *testing.T) {
 			for start := time.Now(); ; {
 				b.checkHealth(t.Context())
 				synctest.Wait() // it is asked in the background
-				if b.healthy("tsdb")[0] {
+				if len(b.healthy("tsdb")) > 0 {
 					return time.Since(start)
 				}
 				<-time.After(100 * time.Millisecond)
@@ -493,10 +498,10 @@ func TestRegistry_backoff(t *testing.T) {
 				b.checkHealth(t.Context())
 				synctest.Wait()
 			} else {
-				b.markFailed(0)
+				b.markFailed(b.list()[0])
 			}
 			b.mu.Lock()
-			pause := time.Until(b.mu.entries[0].notBefore)
+			pause := time.Until(b.mu.places[0].health.notBefore)
 			b.mu.Unlock()
 			if pause != want*time.Second {
 				t.Errorf("failure %d: pause %s, want %s", i+1, pause, want*time.Second)
@@ -504,7 +509,7 @@ func TestRegistry_backoff(t *testing.T) {
 			<-time.After(pause)
 		}
 		hung := &hanging{scripted: s}
-		b.servers[0] = hung
+		b.list()[0].server = hung
 		start := time.Now()
 		b.checkHealth(t.Context())
 		if took := time.Since(start); took != 0 {

@@ -23,12 +23,11 @@ const (
 // paces know how long parts take at the pushdown servers, which region servers are slow, and how many parts may be
 // started twice. They are shared by all runs.
 type paces struct {
-	most float64 // of tokens
+	perServer int // parts that a server executes of a run at a time
 
-	mu      sync.Mutex
-	tokens  float64 // one for each part that may be started twice now
-	servers []pace
-	slow    map[string]time.Time // region servers, and when they were found to be slow
+	mu     sync.Mutex           // also guards place.pace
+	tokens float64              // one for each part that may be started twice now
+	slow   map[string]time.Time // region servers, and when they were found to be slow
 }
 
 // pace is what the last parts of a server took, in seconds per byte.
@@ -41,26 +40,32 @@ type pace struct {
 // newPaces returns the paces of some servers that execute perServer parts of a run at a time each. As many parts may
 // be started twice at once as one server executes, and secondShare of the parts of a run.
 func newPaces(servers, perServer int) *paces {
-	most := float64(perServer) + secondShare*float64(servers*perServer*partsPerSlot)
-	return &paces{most: most, tokens: most, servers: make([]pace, servers), slow: map[string]time.Time{}}
+	p := &paces{perServer: perServer, slow: map[string]time.Time{}}
+	p.tokens = p.most(servers)
+	return p
 }
 
-// add counts a part that a server has executed.
-func (p *paces) add(server int, took time.Duration, bytes int64) {
+// most returns how many tokens there are at most with so many servers.
+func (p *paces) most(servers int) float64 {
+	return float64(p.perServer) + secondShare*float64(servers*p.perServer*partsPerSlot)
+}
+
+// add counts a part that a server, one of so many, has executed.
+func (p *paces) add(server *place, servers int, took time.Duration, bytes int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
-	s := &p.servers[server]
+	s := &server.pace
 	s.ring[s.n%paceSamples] = took.Seconds() / float64(bytes+partOverhead)
 	s.n++
 	last := slices.Sorted(slices.Values(s.ring[:min(s.n, paceSamples)]))
 	s.p95 = last[len(last)*95/100]
-	p.tokens = min(p.tokens+secondShare, p.most)
+	p.tokens = min(p.tokens+secondShare, p.most(servers))
 }
 
 // late returns after what time a part of about so many bytes is late: at the 95th percentile of the median server. So
 // a slow server changes neither what is expected of the others nor of itself. ok is false while that is not known.
-func (p *paces) late(bytes int64) (after time.Duration, ok bool) {
+func (p *paces) late(servers []*place, bytes int64) (after time.Duration, ok bool) {
 	if bytes <= 0 {
 		return 0, false
 	}
@@ -68,9 +73,9 @@ func (p *paces) late(bytes int64) (after time.Duration, ok bool) {
 	defer p.mu.Unlock()
 
 	var rates []float64
-	for i := range p.servers {
-		if s := &p.servers[i]; s.n >= leastSamples {
-			rates = append(rates, s.p95)
+	for _, s := range servers {
+		if s.pace.n >= leastSamples {
+			rates = append(rates, s.pace.p95)
 		}
 	}
 	if len(rates) == 0 {

@@ -3,6 +3,7 @@ package dispatch
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -44,25 +45,26 @@ type PlaceRun struct {
 // maxRuns bounds the runs of one table.
 const maxRuns = 1000
 
-// Places returns the state of all places, the pushdown servers in the order of the settings and
-// this process last, and where the regions of a table are read, in the order of their keys. There
+// Places returns the state of all places, the pushdown servers in their order and this process last, and where the regions of a table are read, in the order of their keys. There
 // are none if no query has listed them since the start. It makes no calls.
 func (e *Executor) Places(table string) (places []PlaceStats, runs []PlaceRun) {
-	now := time.Now()
-	for i, s := range e.cfg.Servers {
-		p := e.tallies.of(i).stats(now)
-		p.Address = s.Address()
-		e.servers.addState(i, now, &p)
+	now, all := time.Now(), append(slices.Clone(e.servers.list()), e.here)
+	for _, at := range all {
+		p := at.tally.stats(now)
+		p.Address = at.name()
+		if at.remote() {
+			e.servers.addState(at, now, &p)
+		}
 		places = append(places, p)
 	}
-	own := e.tallies.of(local).stats(now)
-	own.Address = InProcess
-	places = append(places, own)
 
 	for i, r := range e.regions.last(table) {
 		at := len(places) - 1
 		if order := e.servers.candidates(table, r.Server, i); len(order) > 0 {
-			at = order[0]
+			// A server that has joined since is shown the next time.
+			if known := slices.Index(all, order[0]); known >= 0 {
+				at = known
+			}
 		}
 		places[at].Regions++
 		if n := len(runs); n > 0 && runs[n-1].Place == at || n == maxRuns {
@@ -76,11 +78,11 @@ func (e *Executor) Places(table string) (places []PlaceStats, runs []PlaceRun) {
 
 // addState adds a server's region server, its state, and the error of its last health
 // check that failed, if no attempt has failed since.
-func (r *registry) addState(i int, now time.Time, p *PlaceStats) {
+func (r *registry) addState(at *place, now time.Time, p *PlaceStats) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
-	e := &r.mu.entries[i]
+	e := &at.health
 	p.Beside = e.regionServer
 	if e.lastFail.After(p.LastFail) {
 		p.LastError, p.LastFail = e.lastError, e.lastFail
@@ -101,19 +103,6 @@ func (l *regionLists) last(table string) []store.Region {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.tables[table].regions
-}
-
-// tallies count the attempts at each place.
-type tallies struct{ places []tally } // this process last
-
-func newTallies(servers int) *tallies { return &tallies{make([]tally, servers+1)} }
-
-// of returns the tally of a place, which is local or an index of the servers.
-func (t *tallies) of(place int) *tally {
-	if place == local {
-		return &t.places[len(t.places)-1]
-	}
-	return &t.places[place]
 }
 
 // tally counts the attempts at one place within the last hour, by minutes.

@@ -48,7 +48,7 @@ func TestExecutor_Places(t *testing.T) {
 	beside := []string{"a:1", "b:1"}
 	e := New(Config{Servers: []Server{&named{address: "pa:2"}, &named{address: "pb:2"}}})
 	for i, b := range beside {
-		e.servers.mu.entries[i] = serverHealth{regionServer: b, checked: time.Now()}
+		e.servers.list()[i].health = serverHealth{regionServer: b, checked: time.Now()}
 	}
 	e.regions.set("t", []store.Region{{Server: "a:1"}, {Server: "a:1"}, {Server: "b:1"}, {Server: "a:1"}},
 		time.Now().Add(-time.Hour))
@@ -62,9 +62,10 @@ func TestExecutor_Places(t *testing.T) {
 		t.Errorf("places (-want +got):\n%s", diff)
 	}
 
-	e.servers.markFailed(0)
-	e.servers.keepError(0, errors.New("another release"))
-	e.servers.mu.entries[1].checked = time.Now().Add(-time.Hour)
+	servers := e.servers.list()
+	e.servers.markFailed(servers[0])
+	e.servers.keepError(servers[0], errors.New("another release"))
+	servers[1].health.checked = time.Now().Add(-time.Hour)
 	places, runs = e.Places("t")
 	if places[0].State != StateAway || places[1].State != StateUnchecked || runs[0].Place == 0 {
 		t.Errorf("after a failure: %+v, %+v; want the first away and the second unchecked", places, runs)

@@ -38,17 +38,35 @@ const (
 	maxBackoff    = 2 * time.Second  // the backoff doubles up to this, so that a server that is back is soon used again
 )
 
+// place is where parts are executed: at a pushdown server, or in this process.
+type place struct {
+	server Server // nil for this process
+	tally  tally
+	health serverHealth // guarded by registry.mu
+	pace   pace         // guarded by paces.mu
+}
+
+// remote reports whether it is a pushdown server.
+func (p *place) remote() bool { return p.server != nil }
+
+// name is a server's address, or InProcess.
+func (p *place) name() string {
+	if p.remote() {
+		return p.server.Address()
+	}
+	return InProcess
+}
+
 // registry is the state of the executor's pushdown servers, shared by all runs. A
 // server that failed gets no parts for a while, so that one that hangs or is down does
-// not delay every query.
+// not delay every query. A server that has left the registry ends what it was given.
 type registry struct {
-	servers []Server
 	rollups []string // tables that only servers read which name them in their hello
 	log     *slog.Logger
 	within  time.Duration // a server that takes longer to answer is not healthy
 	mu      struct {
 		sync.Mutex
-		entries []serverHealth // by index of servers
+		places []*place // of the servers there are now; a change makes a new slice
 	}
 }
 
@@ -65,9 +83,44 @@ type serverHealth struct {
 }
 
 func newRegistry(servers []Server, rollups []string, log *slog.Logger) *registry {
-	r := &registry{servers: servers, rollups: rollups, log: log, within: healthTimeout}
-	r.mu.entries = make([]serverHealth, len(servers))
+	r := &registry{rollups: rollups, log: log, within: healthTimeout}
+	r.set(servers)
 	return r
+}
+
+// list returns the places of the servers there are now. It is not written to.
+func (r *registry) list() []*place {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.mu.places
+}
+
+// set replaces the servers, and returns the places of new ones. One that was there keeps its state.
+func (r *registry) set(servers []Server) (joined []*place) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	places := make([]*place, len(servers))
+	for i, s := range servers {
+		if old := slices.IndexFunc(r.mu.places, func(p *place) bool { return p.server == s }); old >= 0 {
+			places[i] = r.mu.places[old]
+			continue
+		}
+		places[i] = &place{server: s}
+		joined = append(joined, places[i])
+	}
+	r.mu.places = places
+	return joined
+}
+
+// welcome checks servers that have joined, in the background: no query waits for one that nobody has seen yet.
+func (r *registry) welcome(joined []*place) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, p := range joined {
+		p.health.checking = true
+		go r.check(context.Background(), p)
+	}
 }
 
 // checkHealth checks all servers whose last answer is too old, concurrently, and waits
@@ -75,12 +128,12 @@ func newRegistry(servers []Server, rollups []string, log *slog.Logger) *registry
 // query waits for a server that may hang.
 func (r *registry) checkHealth(ctx context.Context) {
 	var wg sync.WaitGroup
-	for i := range r.servers {
-		switch due, failedBefore := r.claimCheck(i); {
+	for _, p := range r.list() {
+		switch due, failedBefore := r.claimCheck(p); {
 		case due && failedBefore:
-			go r.check(context.WithoutCancel(ctx), i)
+			go r.check(context.WithoutCancel(ctx), p)
 		case due:
-			wg.Go(func() { r.check(ctx, i) })
+			wg.Go(func() { r.check(ctx, p) })
 		}
 	}
 	wg.Wait()
@@ -90,11 +143,11 @@ func (r *registry) checkHealth(ctx context.Context) {
 // failed before. If both hold, only this caller may check it until the check has ended.
 // A server that has not failed may be checked by several callers concurrently, because
 // each of them waits for the answer.
-func (r *registry) claimCheck(i int) (due, failedBefore bool) {
+func (r *registry) claimCheck(p *place) (due, failedBefore bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
-	now, e := time.Now(), &r.mu.entries[i]
+	now, e := time.Now(), &p.health
 	due = !e.checking && !now.Before(e.notBefore) && now.Sub(e.checked) >= healthTTL
 	failedBefore = e.backoff > 0 // an answer sets it to 0 again
 	e.checking = e.checking || due && failedBefore
@@ -102,37 +155,37 @@ func (r *registry) claimCheck(i int) (due, failedBefore bool) {
 }
 
 // suspect checks a server, at which a part is late, in the background: one that is paused gets no more parts.
-func (r *registry) suspect(ctx context.Context, i int) {
+func (r *registry) suspect(ctx context.Context, p *place) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if e := &r.mu.entries[i]; !e.checking {
+	if e := &p.health; !e.checking {
 		e.checking = true
-		go r.check(context.WithoutCancel(ctx), i)
+		go r.check(context.WithoutCancel(ctx), p)
 	}
 }
 
 // check checks one server and records the outcome.
-func (r *registry) check(ctx context.Context, i int) {
+func (r *registry) check(ctx context.Context, p *place) {
 	inner, cancel := context.WithTimeout(ctx, r.within)
 	defer cancel()
 
-	h, err := r.servers[i].Hello(inner)
+	h, err := p.server.Hello(inner)
 	if err == nil {
 		err = compatible(h)
 	}
 	if err != nil {
 		// The cancellation of the query is no failure of the server.
 		if ctx.Err() == nil {
-			r.markFailed(i)
-			r.keepError(i, err)
-			r.log.Warn("pushdown server not used", "server", r.servers[i].Address(), "err", err)
+			r.markFailed(p)
+			r.keepError(p, err)
+			r.log.Warn("pushdown server not used", "server", p.name(), "err", err)
 		}
 		return
 	}
 
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	e := &r.mu.entries[i]
+	e := &p.health
 	*e = serverHealth{
 		regionServer: h.Beside,
 		rollups:      h.Rollups,
@@ -154,10 +207,10 @@ func compatible(h wire.Hello) error {
 }
 
 // keepError remembers why a check has failed.
-func (r *registry) keepError(i int, err error) {
+func (r *registry) keepError(p *place, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.mu.entries[i].lastError, r.mu.entries[i].lastFail = textOf(err), time.Now()
+	p.health.lastError, p.health.lastFail = textOf(err), time.Now()
 }
 
 // dropCaches calls all servers concurrently, including those that failed lately.
@@ -165,12 +218,13 @@ func (r *registry) dropCaches(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, dropTimeout)
 	defer cancel()
 
-	failed := make([]error, len(r.servers))
+	places := r.list()
+	failed := make([]error, len(places))
 	var wg sync.WaitGroup
-	for i, server := range r.servers {
+	for i, p := range places {
 		wg.Go(func() {
-			if err := server.DropCaches(ctx); err != nil {
-				failed[i] = fmt.Errorf("pushdown server %s: %w", server.Address(), err)
+			if err := p.server.DropCaches(ctx); err != nil {
+				failed[i] = fmt.Errorf("pushdown server %s: %w", p.name(), err)
 			}
 		})
 	}
@@ -179,11 +233,11 @@ func (r *registry) dropCaches(ctx context.Context) error {
 }
 
 // markFailed keeps parts from a server for a while.
-func (r *registry) markFailed(i int) {
+func (r *registry) markFailed(p *place) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
-	e := &r.mu.entries[i]
+	e := &p.health
 	e.checking = false // a check in the background that failed has ended
 	// Many parts fail together when a server dies; that counts as one failure.
 	if time.Now().Before(e.notBefore) {
@@ -194,18 +248,19 @@ func (r *registry) markFailed(i int) {
 	e.checked = time.Time{} // no part until it has answered a check
 }
 
-// healthy reports of each server, by index, whether it may get a part now of a plan that
-// reads a table.
-func (r *registry) healthy(table string) []bool {
+// healthy returns the servers that may get a part now of a plan that reads a table.
+func (r *registry) healthy(table string) (out []*place) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
 	// Only servers that name one of these tables in their hello read it; all read any other.
-	named := slices.Contains(r.rollups, table)
-	out, now := make([]bool, len(r.servers)), time.Now()
-	for i, e := range r.mu.entries {
+	named, now := slices.Contains(r.rollups, table), time.Now()
+	for _, p := range r.mu.places {
+		e := &p.health
 		reads := !named || slices.Contains(e.rollups, table)
-		out[i] = reads && !e.checked.IsZero() && !now.Before(e.notBefore)
+		if reads && !e.checked.IsZero() && !now.Before(e.notBefore) {
+			out = append(out, p)
+		}
 	}
 	return out
 }
@@ -213,17 +268,16 @@ func (r *registry) healthy(table string) []bool {
 // candidates lists the healthy servers for a part of a table whose first row is held by
 // the given region server, the closest first. turn rotates equally close ones, so that
 // parts spread over them.
-func (r *registry) candidates(table, regionServer string, turn int) (order []int) {
+func (r *registry) candidates(table, regionServer string, turn int) (order []*place) {
 	healthy := r.healthy(table)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
-	n := len(r.servers)
+	n := len(healthy)
 	for want := sameServer; want >= elsewhere; want-- {
 		for k := range n {
-			i := (turn + k) % n
-			if healthy[i] && closeness(r.mu.entries[i].regionServer, regionServer) == want {
-				order = append(order, i)
+			if p := healthy[(turn+k)%n]; closeness(p.health.regionServer, regionServer) == want {
+				order = append(order, p)
 			}
 		}
 	}

@@ -29,7 +29,7 @@ const (
 // connections, for which a version token taken here is no proof.
 func (e *Executor) LookupPlan(ctx context.Context, plan *scanplan.Plan, name PlanAnswer,
 	proofs *resultcache.Proofs) *resultcache.PlanLookup {
-	if len(e.cfg.Servers) > 0 {
+	if len(e.servers.list()) > 0 {
 		return nil
 	}
 	return resultcache.LookupPlan(ctx, e.cfg.ResultCache, e.cfg.Store, plan, string(name), proofs)

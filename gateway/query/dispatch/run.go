@@ -13,20 +13,16 @@ import (
 	"downpour/pushdown/resultcache"
 )
 
-// local is the place of parts that are executed in this process. Every other place
-// is an index of Config.Servers.
-const local = -1
-
 // pendingPart is a part that is not yet accepted.
 type pendingPart struct {
 	part
-	turn      int           // rotates the choice among equally close servers
-	failedAt  map[int]bool  // places that failed it since its last pause
-	unproven  bool          // an attempt has ended with resultcache.ErrUnproven
-	panicked  bool          // an attempt has ended with an operator.PanicError
-	pause     time.Duration // the last pause
-	failure   error         // of the last failed attempt
-	notBefore time.Time     // when the next attempt may start
+	turn      int             // rotates the choice among equally close servers
+	failedAt  map[*place]bool // places that failed it since its last pause
+	unproven  bool            // an attempt has ended with resultcache.ErrUnproven
+	panicked  bool            // an attempt has ended with an operator.PanicError
+	pause     time.Duration   // the last pause
+	failure   error           // of the last failed attempt
+	notBefore time.Time       // when the next attempt may start
 
 	running  []*runningAttempt // attempts at it: none, one, or two
 	winner   *partAttempt      // the first of two to succeed; it counts once the other one has ended
@@ -38,7 +34,7 @@ type pendingPart struct {
 type partAttempt struct {
 	part    *pendingPart
 	of      *runningAttempt
-	place   int
+	place   *place
 	began   time.Time
 	records []batch.Record
 	lease   *memory.Lease // memory of the records; nil if there are none
@@ -74,7 +70,7 @@ type run struct {
 
 	waiting   []*pendingPart
 	inFlight  []*pendingPart // that have running attempts
-	busy      map[int]int    // running attempts by place
+	busy      map[*place]int // running attempts by place
 	running   int            // sum of busy
 	results   chan partAttempt
 	heldBytes atomic.Int64 // of records, those of accepted parts included
@@ -90,11 +86,11 @@ func newRun(e *Executor, plan *scanplan.Plan, opts Options, sink Sink, p partiti
 		sink:      sink,
 		coverage:  newCoverage(plan.Ranges),
 		skipsRows: p.skipsRows,
-		busy:      map[int]int{},
+		busy:      map[*place]int{},
 		results:   make(chan partAttempt),
 	}
 	for i, p := range p.parts {
-		r.waiting = append(r.waiting, &pendingPart{part: p, turn: i, failedAt: map[int]bool{}})
+		r.waiting = append(r.waiting, &pendingPart{part: p, turn: i, failedAt: map[*place]bool{}})
 	}
 	return r
 }
@@ -149,8 +145,8 @@ func (r *run) launch(ctx context.Context) {
 	now := time.Now()
 	rest := r.waiting[:0]
 	for _, p := range r.waiting {
-		if place, free := r.choosePlace(p); free && !now.Before(p.notBefore) {
-			r.start(ctx, p, place, false)
+		if at, free := r.choosePlace(p); free && !now.Before(p.notBefore) {
+			r.start(ctx, p, at, false)
 			continue
 		}
 		rest = append(rest, p)
@@ -162,17 +158,20 @@ func (r *run) launch(ctx context.Context) {
 // failed it, or in this process if none is left, or if the part is to be read here. free
 // is false while that place is full: waiting for the server next to the rows costs less
 // than reading them over the network.
-func (r *run) choosePlace(p *pendingPart) (place int, free bool) {
+func (r *run) choosePlace(p *pendingPart) (at *place, free bool) {
 	if p.Here {
-		return local, r.busy[local] < r.e.cfg.Local
+		return r.here()
 	}
-	for _, i := range r.e.servers.candidates(r.plan.Table, p.RegionServer, p.turn) {
-		if !p.failedAt[i] {
-			return i, r.busy[i] < r.e.cfg.PerServer
+	for _, at := range r.e.servers.candidates(r.plan.Table, p.RegionServer, p.turn) {
+		if !p.failedAt[at] {
+			return at, r.busy[at] < r.e.cfg.PerServer
 		}
 	}
-	return local, r.busy[local] < r.e.cfg.Local
+	return r.here()
 }
+
+// here returns this process, and whether it has room for a part of the run.
+func (r *run) here() (at *place, free bool) { return r.e.here, r.busy[r.e.here] < r.e.cfg.Local }
 
 // awaitAttempt returns the next attempt that has ended. It returns nil when the pause
 // of a waiting part is over, when a running one may be late, or when ctx ends.
@@ -222,7 +221,7 @@ func (r *run) nextPauseEnd() (d time.Duration, ok bool) {
 func (r *run) finishAttempt(ctx context.Context, a *partAttempt) error {
 	r.ended(a)
 	took := time.Since(a.began)
-	r.e.tallies.of(a.place).count(ctx, time.Now(), took, a.stats.Bytes, a.err)
+	a.place.tally.count(ctx, time.Now(), took, a.stats.Bytes, a.err)
 	if a.err == nil {
 		r.learnPace(a, took)
 	}
@@ -248,11 +247,11 @@ func (r *run) finishAttempt(ctx context.Context, a *partAttempt) error {
 	}
 	// What this process was the first to read, a server may read: it may have the memory for more rows than were
 	// expected. And one of two attempts at a part may have had too little because of the other one.
-	p, doubled, final := a.part, a.part.doubled, isFinal(a.err, a.place == local)
+	p, doubled, final := a.part, a.part.doubled, isFinal(a.err, !a.place.remote())
 	if again := r.panickedAgain(a); again || final && !p.Here && !doubled {
-		if a.place != local {
+		if a.place.remote() {
 			r.e.cfg.Log.Info("a part ends its query", "start", p.Range.Start.String(), "place",
-				r.placeName(a.place), "err", a.err)
+				a.place.name(), "err", a.err)
 		}
 		return a.err
 	}
@@ -284,7 +283,7 @@ func (r *run) panickedAgain(a *partAttempt) bool {
 		Mode:  a.part.Mode,
 	}).MarshalTicket() // of what was checked before
 	r.e.cfg.Log.Error("a part panicked, which is a fault of the program", "panic", fault.Value, "place",
-		r.placeName(a.place), "part", string(plan), "stack", fault.Stack)
+		a.place.name(), "part", string(plan), "stack", fault.Stack)
 	again := a.part.panicked
 	a.part.panicked = true
 	return again
@@ -297,7 +296,7 @@ func (r *run) traceAttempt(a *partAttempt, took time.Duration) {
 	}
 	p := a.part
 	r.stats.Trace = append(r.stats.Trace, Attempt{
-		Range: p.Range, RegionServer: p.RegionServer, Place: r.placeName(a.place), Mode: p.Mode, Bytes: p.Bytes,
+		Range: p.Range, RegionServer: p.RegionServer, Place: a.place.name(), Mode: p.Mode, Bytes: p.Bytes,
 		Began: a.began.Sub(r.began), Took: took, Stats: a.stats, Err: a.err,
 		Second: a.of.second, RegionServerSlow: a.regionServerSlow,
 	})
@@ -318,7 +317,7 @@ func (r *run) accept(a *partAttempt) error {
 	r.stats.Stats.Add(a.stats)
 	r.read = append(r.read, partRead{a.part.Range, a.stats})
 	r.stats.Parts++
-	if a.place != local {
+	if a.place.remote() {
 		r.stats.Remote++
 		// In this process the operator itself has recorded its scan.
 		operator.RecordScan(r.e.cfg.Seek, &scanplan.Part{Plan: *r.plan, Range: a.part.Range}, a.stats)
@@ -354,9 +353,9 @@ func (r *run) scheduleRetry(a *partAttempt) {
 
 	// A region may have moved, and its rows be next to another server.
 	r.e.regions.forget(r.plan.Table)
-	r.e.cfg.Log.Warn("retrying a part", "start", p.Range.Start.String(), "place", r.placeName(a.place), "err", a.err)
+	r.e.cfg.Log.Warn("retrying a part", "start", p.Range.Start.String(), "place", a.place.name(), "err", a.err)
 	p.failedAt[a.place] = true
-	if a.place != local {
+	if a.place.remote() {
 		r.e.servers.markFailed(a.place)
 		return
 	}
@@ -368,13 +367,6 @@ func (r *run) scheduleRetry(a *partAttempt) {
 	p.pause = min(max(2*p.pause, minRetryPause), maxRetryPause)
 	p.notBefore = time.Now().Add(p.pause)
 	clear(p.failedAt)
-}
-
-func (r *run) placeName(place int) string {
-	if place == local {
-		return InProcess
-	}
-	return r.e.cfg.Servers[place].Address()
 }
 
 // endIncomplete ends a run whose context has ended before the coverage was complete.

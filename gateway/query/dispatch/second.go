@@ -16,7 +16,7 @@ import (
 
 // runningAttempt is an attempt that has not ended.
 type runningAttempt struct {
-	place    int
+	place    *place
 	second   bool // it was started because the first one was late
 	cancel   context.CancelFunc
 	budget   operator.Budget
@@ -25,15 +25,15 @@ type runningAttempt struct {
 }
 
 // start starts an attempt at a part.
-func (r *run) start(ctx context.Context, p *pendingPart, place int, second bool) {
+func (r *run) start(ctx context.Context, p *pendingPart, at *place, second bool) {
 	ctx, cancel := context.WithCancel(ctx)
-	a := &runningAttempt{place: place, second: second, cancel: cancel, budget: r.opts.Budget}
+	a := &runningAttempt{place: at, second: second, cancel: cancel, budget: r.opts.Budget}
 	// What the first one has read counts already. What the second one reads counts if it is accepted.
 	if second {
 		a.budget = operator.NewBudget(r.opts.Budget.Left())
 	}
-	if place != local {
-		if expected, ok := r.e.paces.late(p.Bytes); ok {
+	if at.remote() {
+		if expected, ok := r.e.paces.late(r.e.servers.list(), p.Bytes); ok {
 			a.expected, a.lookAt = expected, time.Now().Add(expected)
 		}
 	}
@@ -42,7 +42,7 @@ func (r *run) start(ctx context.Context, p *pendingPart, place int, second bool)
 		r.inFlight = append(r.inFlight, p)
 	}
 	p.running = append(p.running, a)
-	r.busy[place]++
+	r.busy[at]++
 	r.running++
 	r.stats.Attempts++
 	go func() { r.results <- r.attempt(ctx, p, a) }()
@@ -70,28 +70,28 @@ func (r *run) startSeconds(ctx context.Context) {
 			first.lookAt = time.Time{}
 			continue
 		}
-		place, free := r.secondPlace(p, first.place)
+		at, free := r.secondPlace(p, first.place)
 		if !free || !r.e.paces.takeSecond() {
 			first.lookAt = now.Add(leastLate)
 			continue
 		}
 
 		r.e.cfg.Log.Debug("a part is late, and started elsewhere, too", "start", p.Range.Start.String(), "place",
-			r.placeName(first.place), "expected", first.expected, "also", r.placeName(place))
+			first.place.name(), "expected", first.expected, "also", at.name())
 		p.doubled = true
 		r.e.servers.suspect(ctx, first.place)
-		r.start(ctx, p, place, true)
+		r.start(ctx, p, at, true)
 	}
 }
 
 // secondPlace chooses the place of a second attempt: a server other than the first, or this process.
-func (r *run) secondPlace(p *pendingPart, first int) (place int, free bool) {
-	for _, i := range r.e.servers.candidates(r.plan.Table, p.RegionServer, p.turn) {
-		if i != first && !p.failedAt[i] && r.busy[i] < r.e.cfg.PerServer {
-			return i, true
+func (r *run) secondPlace(p *pendingPart, first *place) (at *place, free bool) {
+	for _, at := range r.e.servers.candidates(r.plan.Table, p.RegionServer, p.turn) {
+		if at != first && !p.failedAt[at] && r.busy[at] < r.e.cfg.PerServer {
+			return at, true
 		}
 	}
-	return local, r.busy[local] < r.e.cfg.Local
+	return r.here()
 }
 
 // nextLook returns how long it takes until the first running attempt may be late, false if none may.
@@ -109,10 +109,10 @@ func (r *run) nextLook() (d time.Duration, ok bool) {
 // learnPace notes how long an attempt that has succeeded at a server took, and whether the region server was what it
 // waited for.
 func (r *run) learnPace(a *partAttempt, took time.Duration) {
-	if a.place == local || a.stats.CacheHits > 0 {
+	if !a.place.remote() || a.stats.CacheHits > 0 {
 		return
 	}
-	r.e.paces.add(a.place, took, a.stats.Bytes)
+	r.e.paces.add(a.place, len(r.e.servers.list()), took, a.stats.Bytes)
 	isLate := a.of.expected > 0 && took > a.of.expected
 	if server := a.part.RegionServer; isLate && a.stats.ScanTime > took/2 && server != "" {
 		a.regionServerSlow = true
@@ -161,7 +161,7 @@ func (r *run) leave(ctx context.Context, a *partAttempt) {
 		return
 	}
 	p.failedAt[a.place] = true
-	if a.place != local && !p.panicked && !isFinal(a.err, false) {
+	if a.place.remote() && !p.panicked && !isFinal(a.err, false) {
 		r.e.servers.markFailed(a.place)
 	}
 }

@@ -326,13 +326,13 @@ func TestRun_secondFails(t *testing.T) {
 
 // How long a part may take goes by the median server, so that slow ones say nothing of others.
 func TestPaces(t *testing.T) {
-	p := newPaces(5, 4)
-	if _, ok := p.late(1 << 20); ok {
+	p, servers := newPaces(5, 4), []*place{{}, {}, {}, {}, {}}
+	if _, ok := p.late(servers, 1<<20); ok {
 		t.Error("a part is late before a server is known")
 	}
-	for server, seconds := range []int{1, 1, 1, 40, 40} {
+	for i, seconds := range []int{1, 1, 1, 40, 40} {
 		for range leastSamples {
-			p.add(server, time.Duration(seconds)*time.Second, 1<<20-partOverhead)
+			p.add(servers[i], len(servers), time.Duration(seconds)*time.Second, 1<<20-partOverhead)
 		}
 	}
 	for bytes, want := range map[int64]time.Duration{
@@ -340,11 +340,11 @@ func TestPaces(t *testing.T) {
 		2<<20 - partOverhead: 2 * time.Second,
 		1:                    time.Second * (partOverhead + 1) / (1 << 20),
 	} {
-		if got, ok := p.late(bytes); !ok || (got-want).Abs() > time.Microsecond {
+		if got, ok := p.late(servers, bytes); !ok || (got-want).Abs() > time.Microsecond {
 			t.Errorf("%d bytes: %v, %t, want %v", bytes, got, ok, want)
 		}
 	}
-	if _, ok := p.late(0); ok {
+	if _, ok := p.late(servers, 0); ok {
 		t.Error("a part of unknown size is late")
 	}
 }
