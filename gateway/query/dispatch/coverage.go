@@ -3,6 +3,7 @@ package dispatch
 import (
 	"bytes"
 	"slices"
+	"sort"
 
 	"downpour/encoding/scanplan"
 )
@@ -26,24 +27,23 @@ func (c *coverage) accept(r scanplan.KeyRange) bool {
 		return false
 	}
 
-	for i, hole := range c.holes {
-		startsBefore := bytes.Compare(hole.Start, r.Start) > 0
-		if startsBefore || !stopsBy(r.Stop, hole.Stop) { //fault:interval-accepted-unwanted TestCoverage
-			continue
-		}
-
-		// The interval lies inside this hole. The hole's ends remain.
-		var rest []scanplan.KeyRange
-		if left := (scanplan.KeyRange{Start: hole.Start, Stop: r.Start}); !bytes.Equal(hole.Start, r.Start) {
-			rest = append(rest, left)
-		}
-		if right := (scanplan.KeyRange{Start: r.Stop, Stop: hole.Stop}); !bytes.Equal(hole.Stop, r.Stop) {
-			rest = append(rest, right)
-		}
-		c.holes = slices.Replace(c.holes, i, i+1, rest...) //fault:attempt-merged-twice TestCoverage
-		return true
+	// The only hole that may have all of it is the last one that does not start behind it.
+	i := sort.Search(len(c.holes), func(i int) bool { return bytes.Compare(c.holes[i].Start, r.Start) > 0 }) - 1
+	if i < 0 || !stopsBy(r.Stop, c.holes[i].Stop) { //fault:interval-accepted-unwanted TestCoverage
+		return false
 	}
-	return false
+
+	// The hole's ends remain.
+	hole := c.holes[i]
+	var rest []scanplan.KeyRange
+	if left := (scanplan.KeyRange{Start: hole.Start, Stop: r.Start}); !bytes.Equal(hole.Start, r.Start) {
+		rest = append(rest, left)
+	}
+	if right := (scanplan.KeyRange{Start: r.Stop, Stop: hole.Stop}); !bytes.Equal(hole.Stop, r.Stop) {
+		rest = append(rest, right)
+	}
+	c.holes = slices.Replace(c.holes, i, i+1, rest...) //fault:attempt-merged-twice TestCoverage
+	return true
 }
 
 // missing lists the wanted intervals not yet accepted, ascending.

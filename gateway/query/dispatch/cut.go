@@ -3,6 +3,7 @@ package dispatch
 import (
 	"bytes"
 	"slices"
+	"sort"
 
 	"downpour/encoding"
 	"downpour/encoding/scanplan"
@@ -38,6 +39,7 @@ func cutPlan(plan *scanplan.Plan, regions []store.Region, goal cutGoal, choice a
 	var parts []part
 	betweenBuckets := cutsBetweenBuckets(plan)
 	for _, r := range plan.Ranges {
+		regions := overlapping(regions, r.Start, r.Stop)
 		var borders [][]byte
 		if betweenBuckets && !choice.whole {
 			borders = regionBorders(r, regions)
@@ -194,10 +196,13 @@ func appendParts(parts []part, r scanplan.KeyRange, borders [][]byte, regions []
 // regionServer returns the server of the region that holds key, "" if no region
 // does, or if the region has no server, as on the embedded store.
 func regionServer(regions []store.Region, key []byte) string {
-	for _, r := range regions {
-		if (store.KeyRange{Start: r.Start, Stop: r.Stop}).Contains(key) {
-			return r.Server
-		}
+	after := sort.Search(len(regions), func(i int) bool { return bytes.Compare(regions[i].Start, key) > 0 })
+	if after == 0 {
+		return ""
 	}
-	return ""
+	r := regions[after-1]
+	if !(store.KeyRange{Start: r.Start, Stop: r.Stop}).Contains(key) {
+		return ""
+	}
+	return r.Server
 }

@@ -235,6 +235,7 @@ func (e *Executor) Explain(ctx context.Context, plan *scanplan.Plan, how Aggrega
 		return nil, err
 	}
 
+	servers := e.servers.placement(plan.Table)
 	planned := make([]PlannedPart, len(cut.parts))
 	for i, p := range cut.parts {
 		path := operator.ChooseAccess(&scanplan.Part{Plan: *plan, Range: p.Range}, e.cfg.Seek)
@@ -250,8 +251,8 @@ func (e *Executor) Explain(ctx context.Context, plan *scanplan.Plan, how Aggrega
 		}
 
 		// Parts that a server executes are in the server's result cache, not in ours.
-		if order := e.servers.candidates(plan.Table, p.RegionServer, i); len(order) > 0 && !p.Here {
-			planned[i].Server = order[0].name()
+		if at := servers.closest(p.RegionServer, i); at != nil && !p.Here {
+			planned[i].Server = at.name()
 		} else if e.cfg.ResultCache.Holds(&scanplan.Part{Plan: *plan, Range: p.Range, Mode: p.Mode}) {
 			planned[i].ResultCache = "kept"
 		}
@@ -264,7 +265,7 @@ func (e *Executor) Explain(ctx context.Context, plan *scanplan.Plan, how Aggrega
 // many groups may be as many points as are read.
 func (e *Executor) AggregatesPartially(ctx context.Context, plan *scanplan.Plan, how Aggregation) bool {
 	e.servers.checkHealth(ctx)
-	remote := len(e.servers.healthy(plan.Table)) > 0
+	remote := len(e.servers.placement(plan.Table).places) > 0
 	c := chooseAggregation(plan, how, e.places(plan, remote))
 	return c.partial || c.aligned && len(plan.GroupBy) == 0
 }
@@ -292,7 +293,7 @@ type partition struct {
 // of rows does not matter, so it is not read.
 func (e *Executor) partition(ctx context.Context, plan *scanplan.Plan, how Aggregation) (p partition, err error) {
 	e.servers.checkHealth(ctx)
-	healthy := len(e.servers.healthy(plan.Table))
+	healthy := len(e.servers.placement(plan.Table).places)
 	slots, remote := e.cfg.Local+healthy*e.cfg.PerServer, healthy > 0
 
 	var regions []store.Region

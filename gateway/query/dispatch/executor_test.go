@@ -440,7 +440,7 @@ func TestRun_unproven(t *testing.T) {
 			if c.remote != (stats.Remote == stats.Parts) || stats.Discarded == 0 {
 				t.Errorf("got %+v, want a discarded attempt, and all parts from the server if it recovers", stats)
 			}
-			if healthy := len(e.servers.healthy(plan.Table)) > 0; healthy != c.remote {
+			if healthy := len(e.servers.placement(plan.Table).places) > 0; healthy != c.remote {
 				t.Errorf("the server counts as healthy: %v, want %v", healthy, c.remote)
 			}
 		})
@@ -482,7 +482,7 @@ func TestRegistry_backoff(t *testing.T) {
 			for start := time.Now(); ; {
 				b.checkHealth(t.Context())
 				synctest.Wait() // it is asked in the background
-				if len(b.healthy("tsdb")) > 0 {
+				if len(b.placement("tsdb").places) > 0 {
 					return time.Since(start)
 				}
 				<-time.After(100 * time.Millisecond)

@@ -73,7 +73,7 @@ func TestExecutor_SetServers(t *testing.T) {
 		// A failure stays known if the list changes.
 		e.servers.markFailed(e.servers.list()[1])
 		e.SetServers([]Server{b, hung})
-		if healthy := e.servers.healthy("tsdb"); len(healthy) != 0 {
+		if healthy := e.servers.placement("tsdb").places; len(healthy) != 0 {
 			t.Errorf("%s is healthy, though it has failed", healthy[0].name())
 		}
 		time.Sleep(2 * healthTimeout)
@@ -87,7 +87,7 @@ func TestExecutor_SetServers_late(t *testing.T) {
 		s := &starting{scripted: &scripted{name: "s"}, until: began.Add(2500 * time.Millisecond)}
 		e := New(quiet(nil, nil))
 		e.SetServers([]Server{s})
-		for len(e.servers.healthy("tsdb")) == 0 {
+		for len(e.servers.placement("tsdb").places) == 0 {
 			time.Sleep(100 * time.Millisecond)
 			e.servers.checkHealth(t.Context())
 		}

@@ -28,6 +28,9 @@ type paces struct {
 	mu     sync.Mutex           // also guards place.pace
 	tokens float64              // one for each part that may be started twice now
 	slow   map[string]time.Time // region servers, and when they were found to be slow
+	// median is of p95 of the servers that are known, 0 if none is, good for so many parts more.
+	median  float64
+	goodFor int
 }
 
 // pace is what the last parts of a server took, in seconds per byte.
@@ -61,6 +64,7 @@ func (p *paces) add(server *place, servers int, took time.Duration, bytes int64)
 	last := slices.Sorted(slices.Values(s.ring[:min(s.n, paceSamples)]))
 	s.p95 = last[len(last)*95/100]
 	p.tokens = min(p.tokens+secondShare, p.most(servers))
+	p.goodFor--
 }
 
 // late returns after what time a part of about so many bytes is late: at the 95th percentile of the median server. So
@@ -72,6 +76,22 @@ func (p *paces) late(servers []*place, bytes int64) (after time.Duration, ok boo
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
+	// A few parts of many servers hardly change it.
+	if p.goodFor < 0 || p.median == 0 {
+		p.median, p.goodFor = medianPace(servers), len(servers)/8
+	}
+	if p.median == 0 {
+		return 0, false
+	}
+	seconds := p.median * float64(bytes+partOverhead)
+	if seconds > math.MaxInt32 { // no time.Duration is longer than 292 years
+		return 0, false
+	}
+	return max(leastLate, time.Duration(seconds*float64(time.Second))), true
+}
+
+// medianPace returns the median of p95 of the servers that are known, 0 if none is.
+func medianPace(servers []*place) float64 {
 	var rates []float64
 	for _, s := range servers {
 		if s.pace.n >= leastSamples {
@@ -79,14 +99,10 @@ func (p *paces) late(servers []*place, bytes int64) (after time.Duration, ok boo
 		}
 	}
 	if len(rates) == 0 {
-		return 0, false
+		return 0
 	}
 	slices.Sort(rates)
-	seconds := rates[(len(rates)-1)/2] * float64(bytes+partOverhead)
-	if seconds > math.MaxInt32 { // no time.Duration is longer than 292 years
-		return 0, false
-	}
-	return max(leastLate, time.Duration(seconds*float64(time.Second))), true
+	return rates[(len(rates)-1)/2]
 }
 
 // takeSecond reports whether one more part may be started twice now.

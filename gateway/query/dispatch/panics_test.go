@@ -70,27 +70,10 @@ func TestRun_panics(t *testing.T) {
 				if time.Since(began) != 0 {
 					t.Errorf("took %s, want no pause", time.Since(began))
 				}
-				if n := len(e.servers.healthy(plan.Table)); n != c.servers {
+				if n := len(e.servers.placement(plan.Table).places); n != c.servers {
 					t.Errorf("%d servers are avoided", c.servers-n)
 				}
 			})
 		})
 	}
-}
-
-// The run wakes when the first pause is over, and does not wait where none is left.
-func TestRun_nextPauseEnd(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := &run{}
-		for _, pause := range []time.Duration{0, -time.Second, 3 * time.Second, time.Second, 2 * time.Second} {
-			r.waiting = append(r.waiting, &pendingPart{notBefore: time.Now().Add(pause)})
-		}
-		if d, ok := r.nextPauseEnd(); d != time.Second || !ok {
-			t.Errorf("got %s, %t, want 1s", d, ok)
-		}
-		r.waiting = r.waiting[:2]
-		if d, ok := r.nextPauseEnd(); ok {
-			t.Errorf("got %s, want none: both pauses are over", d)
-		}
-	})
 }

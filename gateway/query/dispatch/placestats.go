@@ -45,9 +45,11 @@ type PlaceRun struct {
 // maxRuns bounds the runs of one table.
 const maxRuns = 1000
 
-// Places returns the state of all places, the pushdown servers in their order and this process last, and where the regions of a table are read, in the order of their keys. There
-// are none if no query has listed them since the start. It makes no calls.
+// Places returns the state of all places, the pushdown servers in their order and this process last, and where the
+// regions of a table are read, in the order of their keys. There are none if no query has listed them since the start.
+// It makes no calls.
 func (e *Executor) Places(table string) (places []PlaceStats, runs []PlaceRun) {
+	index := map[*place]int{}
 	now, all := time.Now(), append(slices.Clone(e.servers.list()), e.here)
 	for _, at := range all {
 		p := at.tally.stats(now)
@@ -55,16 +57,16 @@ func (e *Executor) Places(table string) (places []PlaceStats, runs []PlaceRun) {
 		if at.remote() {
 			e.servers.addState(at, now, &p)
 		}
+		index[at] = len(places)
 		places = append(places, p)
 	}
 
+	servers := e.servers.placement(table)
 	for i, r := range e.regions.last(table) {
 		at := len(places) - 1
-		if order := e.servers.candidates(table, r.Server, i); len(order) > 0 {
-			// A server that has joined since is shown the next time.
-			if known := slices.Index(all, order[0]); known >= 0 {
-				at = known
-			}
+		// A server that has joined since is shown the next time.
+		if known, ok := index[servers.closest(r.Server, i)]; ok {
+			at = known
 		}
 		places[at].Regions++
 		if n := len(runs); n > 0 && runs[n-1].Place == at || n == maxRuns {

@@ -23,7 +23,7 @@ var metric = operatortest.UID(1)
 func key(b ...byte) scanplan.HexBytes { return b }
 
 //fault:attempt-merged-twice => if len(rest) == 0 { c.holes = slices.Delete(c.holes, i, i+1) }
-//fault:interval-accepted-unwanted || !stopsBy(r.Stop, hole.Stop) =>
+//fault:interval-accepted-unwanted || !stopsBy(r.Stop, c.holes[i].Stop) =>
 func TestCoverage(t *testing.T) {
 	r := func(start, stop byte) scanplan.KeyRange {
 		k := scanplan.KeyRange{Start: key(start)}

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"bytes"
+	"sort"
 	"sync"
 	"time"
 
@@ -62,14 +63,12 @@ func (l *regionLists) forget(table string) {
 	delete(l.tables, table)
 }
 
-// overlapping returns the regions that overlap [start, stop).
-func overlapping(regions []store.Region, start, stop []byte) (out []store.Region) {
-	for _, r := range regions {
-		before := len(r.Stop) > 0 && bytes.Compare(r.Stop, start) <= 0
-		behind := len(stop) > 0 && bytes.Compare(r.Start, stop) >= 0
-		if !before && !behind {
-			out = append(out, r)
-		}
+// overlapping returns the regions that overlap [start, stop), of those of a table in the order of their keys.
+func overlapping(regions []store.Region, start, stop []byte) []store.Region {
+	if len(stop) > 0 {
+		behind := func(i int) bool { return bytes.Compare(regions[i].Start, stop) >= 0 }
+		regions = regions[:sort.Search(len(regions), behind)]
 	}
-	return out
+	reaches := func(i int) bool { return len(regions[i].Stop) == 0 || bytes.Compare(regions[i].Stop, start) > 0 }
+	return regions[sort.Search(len(regions), reaches):]
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"slices"
 	"sync"
 	"time"
@@ -67,6 +66,8 @@ type registry struct {
 	mu      struct {
 		sync.Mutex
 		places []*place // of the servers there are now; a change makes a new slice
+		// placements are made from places and their health, by rollup table, "" for all other tables.
+		placements map[string]*placement
 	}
 }
 
@@ -74,9 +75,9 @@ type registry struct {
 type serverHealth struct {
 	regionServer string        // host:port of the region server next to it, "" if it named none
 	rollups      []string      // the rollup tables that it reads
-	checked      time.Time     // when a health check was last answered; zero after a failure
+	checked      time.Time     // when a health check was last answered; zero after a failure, and then it gets no parts
 	checking     bool          // a health check runs in the background
-	notBefore    time.Time     // it gets neither parts nor checks earlier
+	notBefore    time.Time     // it is not checked earlier
 	backoff      time.Duration // the last backoff; 0 if it has not failed since it last answered
 	lastError    string        // of the last check that failed, "" for none since the start
 	lastFail     time.Time     // when that was
@@ -109,7 +110,7 @@ func (r *registry) set(servers []Server) (joined []*place) {
 		places[i] = &place{server: s}
 		joined = append(joined, places[i])
 	}
-	r.mu.places = places
+	r.mu.places, r.mu.placements = places, nil
 	return joined
 }
 
@@ -193,6 +194,7 @@ func (r *registry) check(ctx context.Context, p *place) {
 		lastError:    e.lastError,
 		lastFail:     e.lastFail,
 	}
+	r.mu.placements = nil
 }
 
 // compatible returns an error for a server of another release with which each part would fail.
@@ -246,65 +248,33 @@ func (r *registry) markFailed(p *place) {
 	e.backoff = min(max(2*e.backoff, minBackoff), maxBackoff)
 	e.notBefore = time.Now().Add(e.backoff)
 	e.checked = time.Time{} // no part until it has answered a check
+	r.mu.placements = nil
 }
 
-// healthy returns the servers that may get a part now of a plan that reads a table.
-func (r *registry) healthy(table string) (out []*place) {
+// placement returns the servers that may get a part now of a plan that reads a table.
+func (r *registry) placement(table string) *placement {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
 	// Only servers that name one of these tables in their hello read it; all read any other.
-	named, now := slices.Contains(r.rollups, table), time.Now()
+	named := slices.Contains(r.rollups, table)
+	if !named {
+		table = ""
+	}
+	if l, ok := r.mu.placements[table]; ok {
+		return l
+	}
+	l := newPlacement()
 	for _, p := range r.mu.places {
 		e := &p.health
 		reads := !named || slices.Contains(e.rollups, table)
-		if reads && !e.checked.IsZero() && !now.Before(e.notBefore) {
-			out = append(out, p)
+		if reads && !e.checked.IsZero() {
+			l.add(p, e.regionServer)
 		}
 	}
-	return out
-}
-
-// candidates lists the healthy servers for a part of a table whose first row is held by
-// the given region server, the closest first. turn rotates equally close ones, so that
-// parts spread over them.
-func (r *registry) candidates(table, regionServer string, turn int) (order []*place) {
-	healthy := r.healthy(table)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-
-	n := len(healthy)
-	for want := sameServer; want >= elsewhere; want-- {
-		for k := range n {
-			if p := healthy[(turn+k)%n]; closeness(p.health.regionServer, regionServer) == want {
-				order = append(order, p)
-			}
-		}
+	if r.mu.placements == nil {
+		r.mu.placements = map[string]*placement{}
 	}
-	return order
-}
-
-// Closeness of a pushdown server to the rows of a part.
-const (
-	elsewhere  = iota
-	sameHost   // next to another region server on the same host
-	sameServer // next to the region server that holds the rows
-)
-
-// closeness compares the region server of a pushdown server with the one that holds a row, both
-// host:port.
-func closeness(regionServer, holder string) int {
-	if regionServer == "" || holder == "" {
-		return elsewhere
-	}
-	if regionServer == holder {
-		return sameServer
-	}
-
-	a, _, errA := net.SplitHostPort(regionServer)
-	b, _, errB := net.SplitHostPort(holder)
-	if errA == nil && errB == nil && a == b {
-		return sameHost
-	}
-	return elsewhere
+	r.mu.placements[table] = l
+	return l
 }

@@ -68,8 +68,9 @@ type run struct {
 	skipsRows bool       // the parts' reads are not whole hours
 	read      []partRead // what the accepted parts read
 
-	waiting   []*pendingPart
-	inFlight  []*pendingPart // that have running attempts
+	queue     queue
+	inFlight  []*pendingPart // that have running attempts; those that began first come first
+	lookAt    time.Time      // none of them may be late earlier; zero: none may
 	busy      map[*place]int // running attempts by place
 	running   int            // sum of busy
 	results   chan partAttempt
@@ -90,7 +91,7 @@ func newRun(e *Executor, plan *scanplan.Plan, opts Options, sink Sink, p partiti
 		results:   make(chan partAttempt),
 	}
 	for i, p := range p.parts {
-		r.waiting = append(r.waiting, &pendingPart{part: p, turn: i, failedAt: map[*place]bool{}})
+		r.queue.add(&pendingPart{part: p, turn: i, failedAt: map[*place]bool{}}, r.began)
 	}
 	return r
 }
@@ -142,44 +143,46 @@ func (r *run) drain() {
 
 // launch starts an attempt at each waiting part that has a free place.
 func (r *run) launch(ctx context.Context) {
-	now := time.Now()
-	rest := r.waiting[:0]
-	for _, p := range r.waiting {
-		if at, free := r.choosePlace(p); free && !now.Before(p.notBefore) {
-			r.start(ctx, p, at, false)
-			continue
+	r.queue.place(r.e.servers.placement(r.plan.Table), time.Now(), r.choosePlace)
+	for {
+		p, at := r.queue.take(r.hasRoom)
+		if p == nil {
+			return
 		}
-		rest = append(rest, p)
+		r.start(ctx, p, at, false)
 	}
-	r.waiting = rest
 }
 
 // choosePlace chooses where a part is executed next: at the best server that has not
-// failed it, or in this process if none is left, or if the part is to be read here. free
-// is false while that place is full: waiting for the server next to the rows costs less
-// than reading them over the network.
-func (r *run) choosePlace(p *pendingPart) (at *place, free bool) {
+// failed it, or in this process if none is left, or if the part is to be read here. It waits
+// while that place is full: that costs less than reading its rows over the network.
+func (r *run) choosePlace(p *pendingPart) *place {
 	if p.Here {
-		return r.here()
+		return r.e.here
 	}
-	for _, at := range r.e.servers.candidates(r.plan.Table, p.RegionServer, p.turn) {
+	for at := range r.queue.placement.candidates(p.RegionServer, p.turn) {
 		if !p.failedAt[at] {
-			return at, r.busy[at] < r.e.cfg.PerServer
+			return at
 		}
 	}
-	return r.here()
+	return r.e.here
 }
 
-// here returns this process, and whether it has room for a part of the run.
-func (r *run) here() (at *place, free bool) { return r.e.here, r.busy[r.e.here] < r.e.cfg.Local }
+// hasRoom reports whether a place has room for a part of the run.
+func (r *run) hasRoom(at *place) bool {
+	if at.remote() {
+		return r.busy[at] < r.e.cfg.PerServer
+	}
+	return r.busy[at] < r.e.cfg.Local
+}
 
 // awaitAttempt returns the next attempt that has ended. It returns nil when the pause
 // of a waiting part is over, when a running one may be late, or when ctx ends.
 func (r *run) awaitAttempt(ctx context.Context) *partAttempt {
 	var timer <-chan time.Time
-	d, ok := r.nextPauseEnd()
-	if look, may := r.nextLook(); may && (!ok || look < d) {
-		d, ok = look, true
+	d, ok := r.queue.nextPauseEnd(time.Now())
+	if look := time.Until(r.lookAt); !r.lookAt.IsZero() && (!ok || look < d) {
+		d, ok = max(0, look), true
 	}
 	if ok {
 		t := time.NewTimer(d)
@@ -197,23 +200,12 @@ func (r *run) awaitAttempt(ctx context.Context) *partAttempt {
 	case a := <-r.results:
 		r.running--
 		r.busy[a.place]--
+		r.queue.freed(a.place)
 		return &a
 	case <-timer:
 	case <-done:
 	}
 	return nil
-}
-
-// nextPauseEnd returns how long it takes until the first pause of a waiting part is
-// over, false if none pauses.
-func (r *run) nextPauseEnd() (d time.Duration, ok bool) {
-	now := time.Now()
-	for _, p := range r.waiting {
-		if left := p.notBefore.Sub(now); left > 0 && (!ok || left < d) {
-			d, ok = left, true
-		}
-	}
-	return d, ok
 }
 
 // finishAttempt accepts the part of a successful attempt, and queues the part of a
@@ -257,7 +249,7 @@ func (r *run) finishAttempt(ctx context.Context, a *partAttempt) error {
 	}
 
 	p.noSecond, p.doubled = p.noSecond || doubled, false
-	r.waiting = append(r.waiting, p)
+	defer func() { r.queue.add(p, time.Now()) }() // once it is known where and when
 	// An attempt that ended only because the run's context did has not failed. A pushdown server, which has the same
 	// deadline, may see it first.
 	if unlessContext(a.err) != nil {
@@ -377,7 +369,7 @@ func (r *run) endIncomplete(ctx context.Context) error {
 	}
 
 	var failure error
-	for _, p := range r.waiting {
+	for _, p := range r.queue.waiting() {
 		if p.failure != nil {
 			failure = p.failure
 		}

@@ -35,6 +35,7 @@ func (r *run) start(ctx context.Context, p *pendingPart, at *place, second bool)
 	if at.remote() {
 		if expected, ok := r.e.paces.late(r.e.servers.list(), p.Bytes); ok {
 			a.expected, a.lookAt = expected, time.Now().Add(expected)
+			r.lookBy(a.lookAt)
 		}
 	}
 
@@ -61,9 +62,17 @@ func (r *run) ended(a *partAttempt) {
 // startSeconds starts a second attempt at each part that is late.
 func (r *run) startSeconds(ctx context.Context) {
 	now := time.Now()
+	if r.lookAt.IsZero() || now.Before(r.lookAt) {
+		return
+	}
+	r.lookAt = time.Time{}
 	for _, p := range r.inFlight {
 		first := p.running[0]
-		if len(p.running) > 1 || p.noSecond || p.winner != nil || first.lookAt.IsZero() || now.Before(first.lookAt) {
+		if len(p.running) > 1 || p.noSecond || p.winner != nil || first.lookAt.IsZero() {
+			continue
+		}
+		if now.Before(first.lookAt) {
+			r.lookBy(first.lookAt)
 			continue
 		}
 		if r.e.paces.isSlow(p.RegionServer, now) {
@@ -72,8 +81,8 @@ func (r *run) startSeconds(ctx context.Context) {
 		}
 		at, free := r.secondPlace(p, first.place)
 		if !free || !r.e.paces.takeSecond() {
-			first.lookAt = now.Add(leastLate)
-			continue
+			r.lookAt = now.Add(leastLate) // there is none for the other parts, either
+			return
 		}
 
 		r.e.cfg.Log.Debug("a part is late, and started elsewhere, too", "start", p.Range.Start.String(), "place",
@@ -86,24 +95,19 @@ func (r *run) startSeconds(ctx context.Context) {
 
 // secondPlace chooses the place of a second attempt: a server other than the first, or this process.
 func (r *run) secondPlace(p *pendingPart, first *place) (at *place, free bool) {
-	for _, at := range r.e.servers.candidates(r.plan.Table, p.RegionServer, p.turn) {
-		if at != first && !p.failedAt[at] && r.busy[at] < r.e.cfg.PerServer {
+	for at := range r.e.servers.placement(r.plan.Table).candidates(p.RegionServer, p.turn) {
+		if at != first && !p.failedAt[at] && r.hasRoom(at) {
 			return at, true
 		}
 	}
-	return r.here()
+	return r.e.here, r.hasRoom(r.e.here)
 }
 
-// nextLook returns how long it takes until the first running attempt may be late, false if none may.
-func (r *run) nextLook() (d time.Duration, ok bool) {
-	now := time.Now()
-	for _, p := range r.inFlight {
-		at := p.running[0].lookAt
-		if len(p.running) == 1 && !p.noSecond && p.winner == nil && !at.IsZero() && (!ok || at.Sub(now) < d) {
-			d, ok = max(0, at.Sub(now)), true
-		}
+// lookBy has the run look at its parts at a time, or earlier.
+func (r *run) lookBy(at time.Time) {
+	if r.lookAt.IsZero() || at.Before(r.lookAt) {
+		r.lookAt = at
 	}
-	return d, ok
 }
 
 // learnPace notes how long an attempt that has succeeded at a server took, and whether the region server was what it
