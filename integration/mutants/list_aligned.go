@@ -111,7 +111,7 @@ var ofAligned = []mutant{
 		test: "gateway/query/engine/stage TestAligned_isPerSeries",
 	}, {
 		name: "regions-known-for-ever", file: "gateway/query/dispatch/regionlist.go",
-		old: "now.Sub(e.at) >= regionsFor", new: "now.Sub(e.at) >= 1000*regionsFor",
+		old: "age >= regionsAtMost", new: "age >= 1000*regionsAtMost",
 		test: "TestRegionLists",
 	}, {
 		name: "bits-past-the-end", file: "encoding/onlybits.go",

@@ -329,7 +329,10 @@ func readsHere(plan *scanplan.Plan, path operator.Access) bool {
 func (e *Executor) planRegions(ctx context.Context, plan *scanplan.Plan) ([]store.Region, error) {
 	start, stop := plan.Ranges[0].Start, plan.Ranges[len(plan.Ranges)-1].Stop
 	began := time.Now()
-	if known, ok := e.regions.get(plan.Table, began); ok {
+	if known, renew, ok := e.regions.get(plan.Table, began); ok {
+		if renew {
+			go e.renewRegions(context.WithoutCancel(ctx), plan.Table)
+		}
 		return overlapping(known, start, stop), nil
 	}
 
@@ -348,6 +351,20 @@ func (e *Executor) planRegions(ctx context.Context, plan *scanplan.Plan) ([]stor
 			return nil, deadlineError(ctx, plan.Ranges, 0, unlessContext(err)) // 0 parts accepted
 		}
 	}
+}
+
+// renewRegions lists the regions of a table again, while queries go by the list that there is.
+func (e *Executor) renewRegions(ctx context.Context, table string) {
+	ctx, cancel := context.WithTimeout(ctx, listWithin)
+	defer cancel()
+	began := time.Now()
+	regions, err := e.cfg.Store.Regions(ctx, table, nil, nil)
+	if err != nil {
+		e.cfg.Log.Debug("cannot list regions, parts go by those of before", "table", table, "err", err)
+		e.regions.failed(table)
+		return
+	}
+	e.regions.set(table, regions, began)
 }
 
 // unlessContext returns err, or nil if err is only the context's end. An unavailable store is a

@@ -212,7 +212,8 @@ func chaos(t *testing.T, rng *rand.Rand) {
 			fault: func(ctx context.Context, _ int) error {
 				if trained && dice(6) == 0 {
 					// Some servers leave, and others come back.
-					e.SetServers(slices.DeleteFunc(slices.Clone(e.cfg.Servers), func(Server) bool { return dice(3) == 0 }))
+					e.SetServers(slices.DeleteFunc(slices.Clone(e.cfg.Servers),
+						func(Server) bool { return dice(3) == 0 }))
 				}
 				if trained && dice(5) < bad {
 					return misfortune(ctx, dice(5))

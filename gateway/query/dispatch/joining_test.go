@@ -67,7 +67,8 @@ func TestExecutor_SetServers(t *testing.T) {
 		before := a.parts.Load()
 		run()
 		if a.parts.Load() != before || b.parts.Load() == 0 || !left {
-			t.Errorf("%d parts at the server that left, %d at the one that stays", a.parts.Load()-before, b.parts.Load())
+			t.Errorf("%d parts at the server that left, %d at the one that stays", a.parts.Load()-before,
+				b.parts.Load())
 		}
 
 		// A failure stays known if the list changes.

@@ -9,11 +9,15 @@ import (
 	"downpour/pushdown/store"
 )
 
-// regionsFor is how long the regions of a table count as known. Listing them is a scan of
-// HBase's meta table, which costs more than the rest of a small query. A region that has
-// moved since is only read from farther away: parts are key intervals, independent of
-// regions.
-const regionsFor = 5 * time.Second
+// Listing the regions of a table is a scan of HBase's meta table, which costs more than the rest of a small query, and
+// more with each region. So queries go by a list of the last minute, and where it is older than a few seconds, a new
+// one is made next to them. A region that has moved since is only read from farther away: parts are key intervals,
+// independent of regions; and a part that fails has the list forgotten.
+const (
+	regionsFor    = 5 * time.Second  // from when on a new list is made
+	regionsAtMost = time.Minute      // for how long an old one will do
+	listWithin    = 10 * time.Second // how long making one next to queries takes at most
+)
 
 // maxRegionTables bounds the tables whose regions are kept: raw data and rollups.
 const maxRegionTables = 64
@@ -29,18 +33,36 @@ type regionLists struct {
 type regionList struct {
 	regions []store.Region // never written to
 	at      time.Time
+	renewed bool // somebody makes a new one
 }
 
-// get returns all regions of a table, false if they are not known at the time now.
-func (l *regionLists) get(table string, now time.Time) ([]store.Region, bool) {
+// get returns all regions of a table, false if they are not known at the time now. renew is set if the caller is to
+// make a new list, and to call set or failed.
+func (l *regionLists) get(table string, now time.Time) (regions []store.Region, renew, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 
 	e, ok := l.tables[table]
-	if !ok || now.Sub(e.at) >= regionsFor {
-		return nil, false
+	age := now.Sub(e.at)
+	if !ok || age >= regionsAtMost {
+		return nil, false, false
 	}
-	return e.regions, true
+	if age >= regionsFor && !e.renewed {
+		e.renewed, renew = true, true
+		l.tables[table] = e
+	}
+	return e.regions, renew, true
+}
+
+// failed says that a new list could not be made: the next query tries that again.
+func (l *regionLists) failed(table string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	if e, ok := l.tables[table]; ok {
+		e.renewed = false
+		l.tables[table] = e
+	}
 }
 
 // set keeps all regions of a table, which were requested at the time at.
@@ -52,7 +74,7 @@ func (l *regionLists) set(table string, regions []store.Region, at time.Time) {
 		l.tables = map[string]regionList{}
 	}
 	makeRoom(l.tables, maxRegionTables)
-	l.tables[table] = regionList{regions, at}
+	l.tables[table] = regionList{regions: regions, at: at}
 }
 
 // forget has the regions of a table listed again: a part of it has failed.

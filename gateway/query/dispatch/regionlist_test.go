@@ -4,12 +4,13 @@ import (
 	"context"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"downpour/encoding/batch"
 	"downpour/encoding/scanplan"
 	"downpour/pushdown/operator/operatortest"
-	"downpour/pushdown/rpc/server"
+	"downpour/pushdown/rpc/wire"
 	"downpour/pushdown/store"
 )
 
@@ -26,38 +27,92 @@ func (l *listing) Regions(ctx context.Context, table string, start, stop []byte)
 	return l.Store.Regions(ctx, table, start, stop)
 }
 
-// Regions are listed for the first of several runs, and again once a part has failed or the
-// list is old. A list is of all regions, and a plan gets those of its rows.
+// Regions are listed for the first of several runs, and again once a part has failed. A list is of all regions, and a
+// plan gets those of its rows.
 func TestRun_listsRegionsOnce(t *testing.T) {
-	m, s := table(true)
-	m.Borders = [][]byte{s.AppendRangeKey(nil, 0, metric, base+3600), s.AppendRangeKey(nil, 0, metric, base+2*3600)}
-	l := &listing{Store: m}
-	c, stop := flightServer(t, m, server.Config{Schema: s})
-	defer c.Close()
-	cfg := quiet(m, nil)
-	cfg.Store, cfg.Servers, cfg.HelloTimeout = l, []Server{c}, patience
-	e := New(cfg)
-	run := func(from, to int64, want int64) {
-		t.Helper()
-		plan := operatortest.Plan(s, metric, from, to)
-		parts := 0
-		if _, err := e.Run(t.Context(), &plan, Options{},
-			func(scanplan.KeyRange, []batch.Record) error { parts++; return nil }); err != nil {
-			t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		m, s := table(true)
+		m.Borders = [][]byte{s.AppendRangeKey(nil, 0, metric, base+3600), s.AppendRangeKey(nil, 0, metric, base+2*3600)}
+		l, stopped := &listing{Store: m}, false
+		cfg := quiet(m, nil, &scripted{name: "s", store: m, fault: func(context.Context, int) error {
+			if stopped {
+				return wire.ErrServer
+			}
+			return nil
+		}})
+		cfg.Store = l
+		e := New(cfg)
+		run := func(from, to int64, want int64) {
+			t.Helper()
+			plan := operatortest.Plan(s, metric, from, to)
+			parts := 0
+			if _, err := e.Run(t.Context(), &plan, Options{},
+				func(scanplan.KeyRange, []batch.Record) error { parts++; return nil }); err != nil {
+				t.Fatal(err)
+			}
+			if got := l.listed.Load(); got != want || parts == 0 {
+				t.Errorf("regions listed %d times, want %d; %d parts", got, want, parts)
+			}
 		}
-		if got := l.listed.Load(); got != want || parts == 0 {
-			t.Errorf("regions listed %d times, want %d; %d parts", got, want, parts)
+		run(base, base+3600, 1)
+		run(base, base+6*3600, 1)
+		stopped = true
+		run(base, base+6*3600, 1) // the parts fail at the server and are executed here
+		run(base, base+6*3600, 2)
+	})
+}
+
+// A list that is some seconds old will do for a query, and is made new next to it; with one that is older than a minute
+// no query begins.
+func TestRun_renewsRegions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 2, func(m *operatortest.Store) store.Reader { return m })
+		l := &slowListing{listing: listing{Store: f.servers[0].store.(*operatortest.Store)}}
+		f.e.cfg.Store = l
+		f.takes = func(int) time.Duration { return 0 }
+		run := func(what string, most time.Duration, want int64) {
+			t.Helper()
+			if took, _ := f.run(); took > most {
+				t.Errorf("%s: took %v, want %v at most", what, took, most)
+			}
+			time.Sleep(slowList + time.Millisecond) // until the list is made
+			if got := l.listed.Load(); got != want {
+				t.Errorf("%s: regions listed %d times, want %d", what, got, want)
+			}
 		}
-		for table, list := range e.regions.tables { // on a busy machine the next run may come when it is old
-			list.at = time.Now().Add(time.Hour)
-			e.regions.tables[table] = list
-		}
+		run("no list", slowList, 1)
+		run("a new list", 0, 1)
+		time.Sleep(regionsFor)
+		run("an old list", 0, 2)
+		run("a new one again", 0, 2)
+		l.fails.Store(true)
+		time.Sleep(regionsFor)
+		run("cannot list", 0, 3)
+		run("cannot list again", 0, 4)
+		l.fails.Store(false)
+		time.Sleep(regionsAtMost)
+		run("too old a list", slowList, 5)
+		time.Sleep(2 * maxBackoff)
+	})
+}
+
+// slowListing takes long to list regions, and may fail.
+type slowListing struct {
+	listing
+	fails atomic.Bool
+}
+
+const slowList = time.Second
+
+func (*slowListing) Features() store.Features { return store.Features{} }
+
+func (l *slowListing) Regions(ctx context.Context, table string, start, stop []byte) ([]store.Region, error) {
+	time.Sleep(slowList)
+	regions, err := l.listing.Regions(ctx, table, start, stop)
+	if l.fails.Load() {
+		err = store.ErrUnavailable
 	}
-	run(base, base+3600, 1)
-	run(base, base+6*3600, 1)
-	stop()
-	run(base, base+6*3600, 1) // the parts fail at the server and are executed here
-	run(base, base+6*3600, 2)
+	return regions, err
 }
 
 func TestRegionLists(t *testing.T) {
@@ -68,14 +123,30 @@ func TestRegionLists(t *testing.T) {
 	l.set("t", one, now)
 	f := func(table string, at time.Time, want bool) {
 		t.Helper()
-		if got, ok := l.get(table, at); ok != want || ok && len(got) != len(one) {
+		if got, _, ok := l.get(table, at); ok != want || ok && len(got) != len(one) {
 			t.Errorf("table %s at %v: %v, %t, want %t", table, at, got, ok, want)
+		}
+	}
+	renews := func(at time.Time, want bool) {
+		t.Helper()
+		if _, renew, ok := l.get("t", at); renew != want || !ok {
+			t.Errorf("at %v: renew %t, known %t, want %t, true", at, renew, ok, want)
 		}
 	}
 	f("t", now, true)
 	f("other", now, false)
-	f("t", now.Add(regionsFor-1), true)
-	f("t", now.Add(regionsFor), false)
+	renews(now.Add(regionsFor-1), false)
+	renews(now.Add(regionsFor), true)
+	renews(now.Add(regionsFor), false) // somebody does
+	l.failed("other")
+	renews(now.Add(regionsFor), false)
+	l.failed("t")
+	renews(now.Add(regionsFor), true)
+	f("t", now.Add(regionsAtMost-1), true)
+	f("t", now.Add(regionsAtMost), false)
+	l.set("t", one, now.Add(regionsFor))
+	renews(now.Add(2*regionsFor-1), false)
+	renews(now.Add(2*regionsFor), true)
 	l.forget("t")
 	f("t", now, false)
 
