@@ -186,6 +186,24 @@ func (t *Tokens) Name(token string) string {
 	return name
 }
 
+// Admins returns the hashes of the admin tokens of now, in the order of the file; none without a token file. Package
+// proof makes keys of them.
+func (t *Tokens) Admins() (hashes [][sha256.Size]byte) {
+	if t == nil {
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+
+	t.refresh(time.Now())
+	for _, h := range t.hashes {
+		if h.scope == All {
+			hashes = append(hashes, h.sum)
+		}
+	}
+	return hashes
+}
+
 // find returns what a token allows, and its name. The caller holds the lock.
 func (t *Tokens) find(token string) (scope Scope, name string) {
 	// All tokens are compared, in constant time each, so that the time reveals nothing about them.

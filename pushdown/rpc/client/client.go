@@ -34,6 +34,9 @@ type Options struct {
 	Token func() string
 	// TLS makes the configuration of each connection; nil is for plain ones.
 	TLS func() *tls.Config
+	// Prove, if set, has the server of each new connection to an address prove who it is, before anything is sent to
+	// it, a token above all; see package proof. An error ends the connection.
+	Prove func(ctx context.Context, c net.Conn, address string) error
 	// Dial connects to a server; nil is the system's dialer.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Stall is how long a server may send neither a batch nor a heartbeat. Default
@@ -70,6 +73,9 @@ func New(address string, opts Options) (*Client, error) {
 	creds := insecure.NewCredentials()
 	if opts.TLS != nil {
 		creds = freshTLS{credentials.NewTLS(opts.TLS()), opts.TLS}
+	}
+	if opts.Prove != nil {
+		creds = proven{creds, address, opts.Prove}
 	}
 
 	// passthrough leaves the name to the dialer, which looks it up for each connection.
@@ -180,4 +186,30 @@ func (f freshTLS) ClientHandshake(ctx context.Context, authority string,
 // Clone returns a copy.
 func (f freshTLS) Clone() credentials.TransportCredentials {
 	return freshTLS{f.TransportCredentials.Clone(), f.config}
+}
+
+// proven has the server of each connection prove who it is.
+type proven struct {
+	credentials.TransportCredentials
+	address string
+	prove   func(ctx context.Context, c net.Conn, address string) error
+}
+
+// ClientHandshake makes the handshake of one connection.
+func (p proven) ClientHandshake(ctx context.Context, authority string,
+	c net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	c, info, err := p.TransportCredentials.ClientHandshake(ctx, authority, c)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := p.prove(ctx, c, p.address); err != nil { //fault:token-for-a-stranger TestClient_stranger
+		c.Close()
+		return nil, nil, err
+	}
+	return c, info, nil
+}
+
+// Clone returns a copy.
+func (p proven) Clone() credentials.TransportCredentials {
+	return proven{p.TransportCredentials.Clone(), p.address, p.prove}
 }

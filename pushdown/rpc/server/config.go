@@ -7,6 +7,7 @@ package server
 import (
 	"crypto/tls"
 	"errors"
+	"io"
 	"log/slog"
 	"runtime"
 	"time"
@@ -41,6 +42,8 @@ type Config struct {
 	// TLS is nil for a plain connection. A client whose certificate it takes needs no
 	// token.
 	TLS *tls.Config
+	// Prove answers a gateway that has sent proof.Magic, see package proof; nil for a server that is not announced.
+	Prove func(io.ReadWriter) error
 	// Parts bounds how many parts are executed at a time. Others wait for a slot,
 	// except for the first part of each query. Default: twice the number of CPUs.
 	Parts int

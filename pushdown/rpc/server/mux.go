@@ -12,18 +12,21 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"downpour/pushdown/rpc/proof"
 )
 
 // protocolMux divides the connections of one listener by their first bytes: HTTP/2, which is gRPC,
-// and HTTP/1, for health and metrics.
+// and HTTP/1, for health and metrics. Before either there may be a proof, see package proof.
 type protocolMux struct {
 	net.Listener
-	tls  *tls.Config // nil for plain connections
-	rpc  *listener
-	web  *listener
-	life context.Context // of connections that are in their handshake
-	end  context.CancelFunc
-	work sync.WaitGroup
+	tls   *tls.Config // nil for plain connections
+	prove func(io.ReadWriter) error
+	rpc   *listener
+	web   *listener
+	life  context.Context // of connections that are in their handshake
+	end   context.CancelFunc
+	work  sync.WaitGroup
 
 	log      *slog.Logger
 	logMu    sync.Mutex
@@ -44,8 +47,8 @@ const (
 // PRI.
 var http2 = []byte("PRI")
 
-func newProtocolMux(l net.Listener, cfg *tls.Config, log *slog.Logger) *protocolMux {
-	m := &protocolMux{Listener: l, log: log}
+func newProtocolMux(l net.Listener, cfg *tls.Config, prove func(io.ReadWriter) error, log *slog.Logger) *protocolMux {
+	m := &protocolMux{Listener: l, prove: prove, log: log}
 	if cfg != nil {
 		m.tls = withBothProtocols(cfg)
 	}
@@ -119,7 +122,7 @@ func (m *protocolMux) route(c net.Conn) {
 	if m.tls != nil {
 		t := tls.Server(c, m.tls)
 		if err := t.HandshakeContext(m.life); err != nil {
-			m.refused(c.RemoteAddr(), err)
+			m.refused("a TLS connection", c.RemoteAddr(), err)
 			c.Close()
 			return
 		}
@@ -127,12 +130,17 @@ func (m *protocolMux) route(c net.Conn) {
 	}
 
 	head := make([]byte, len(http2)) // 3 bytes: every request of HTTP/1 has more
-	for n := 0; n < len(head); {
-		k, err := c.Read(head[n:])
-		if n += k; err != nil {
-			c.Close()
-			return
+	_, err := io.ReadFull(c, head)
+	if err == nil && m.prove != nil && string(head) == proof.Magic {
+		if err = m.prove(c); err != nil {
+			m.refused("a proof", c.RemoteAddr(), err)
+		} else {
+			_, err = io.ReadFull(c, head)
 		}
+	}
+	if err != nil {
+		c.Close()
+		return
 	}
 	_ = c.SetDeadline(time.Time{}) // from here on the protocol's own timeouts hold
 
@@ -144,9 +152,9 @@ func (m *protocolMux) route(c net.Conn) {
 }
 
 // refused logs a handshake that has failed, at most one a second: a client's certificate may be of
-// another authority, or too old, and the client learns little of that. A connection that closes
+// another authority, or too old, or its tokens not ours, and the client learns little of that. A connection that closes
 // without data, as a balancer's check of the port does, and the end of the server are no refusals.
-func (m *protocolMux) refused(peer net.Addr, err error) {
+func (m *protocolMux) refused(what string, peer net.Addr, err error) {
 	if m.life.Err() != nil || err == io.EOF {
 		return
 	}
@@ -158,7 +166,7 @@ func (m *protocolMux) refused(peer net.Addr, err error) {
 		m.unlogged++
 		return
 	}
-	m.log.Warn("refused a TLS connection", "peer", peer.String(), "err", err, "not logged before", m.unlogged)
+	m.log.Warn("refused "+what, "peer", peer.String(), "err", err, "not logged before", m.unlogged)
 	m.logged, m.unlogged = now, 0
 }
 

@@ -63,7 +63,7 @@ func NewServer(cfg Config, st store.Reader) (*Server, error) {
 // it cuts them off. After a refusal or a cut stream, a gateway has the part executed
 // elsewhere. Serve closes l. It may be called once.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
-	mux, web := newProtocolMux(l, s.cfg.TLS, s.cfg.Log), s.web()
+	mux, web := newProtocolMux(l, s.cfg.TLS, s.cfg.Prove, s.cfg.Log), s.web()
 	accepting := make(chan error, 1)
 	go func() { accepting <- mux.run() }()
 
