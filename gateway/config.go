@@ -94,8 +94,8 @@ type Config struct {
 	Drain time.Duration `env:"DOWNPOUR_DRAIN" envDefault:"0s"`
 	// SlowQuery is how long a query takes at least that is logged; 0 logs none.
 	SlowQuery time.Duration `env:"DOWNPOUR_SLOW_QUERY" envDefault:"10s"`
-	// Pushdown lists pushdown servers as host:port. If it is empty, queries are executed
-	// in process.
+	// Pushdown lists pushdown servers as host:port, or is auto: then those are found that announce themselves. If it
+	// is empty, queries are executed in process.
 	Pushdown []string `env:"DOWNPOUR_PUSHDOWN"`
 	// Profiling serves Go's profiles of the process at /debug/pprof/.
 	Profiling bool `env:"DOWNPOUR_PROFILING" envDefault:"false"`
@@ -130,6 +130,26 @@ func (c *Config) MoreSettings() (out []any) {
 		}
 	}
 	return out
+}
+
+// findsPushdown reports whether pushdown servers are found, and not listed.
+func (c *Config) findsPushdown() bool { return slices.Equal(c.Pushdown, []string{autoPushdown}) }
+
+// autoPushdown is in place of a list of pushdown servers.
+const autoPushdown = "auto"
+
+// validatePushdown checks the list of pushdown servers.
+func (c *Config) validatePushdown() error {
+	if c.findsPushdown() {
+		return nil
+	}
+	if slices.Contains(c.Pushdown, autoPushdown) {
+		return fmt.Errorf("DOWNPOUR_PUSHDOWN: got %s, want auto alone, or HOST:PORT,…", strings.Join(c.Pushdown, ","))
+	}
+	_, _, err := list.Usable(c.Pushdown, func(address string) (string, error) {
+		return address, settings.CheckAddress("DOWNPOUR_PUSHDOWN", address)
+	})
+	return err
 }
 
 // readOnly reports whether a gateway writes nothing.
@@ -196,10 +216,7 @@ func (c *Config) Validate() error {
 	if _, _, err := origin.ParseHosts(c.AllowHosts); err != nil {
 		errs = append(errs, fmt.Errorf("DOWNPOUR_ALLOW_HOSTS: %w", err))
 	}
-	_, _, err := list.Usable(c.Pushdown, func(address string) (string, error) {
-		return address, settings.CheckAddress("DOWNPOUR_PUSHDOWN", address)
-	})
-	errs = append(errs, err)
+	errs = append(errs, c.validatePushdown())
 
 	for _, e := range c.Extras {
 		if e.Settings != nil {

@@ -22,7 +22,9 @@ import (
 // queries is how questions are answered from the store.
 type queries struct {
 	*common
-	clients []*client.Client // of pushdown servers
+	dial    client.Options   // to pushdown servers
+	clients []*client.Client // of those in the settings
+	found   found
 	exec    *dispatch.Executor
 	results *resultCache
 	engine  *engine.Engine
@@ -105,7 +107,7 @@ func (q *queries) done(d *querylog.Done) {
 	})
 }
 
-// connect makes a client of each configured pushdown server. It calls none of them:
+// connect makes a client of each configured pushdown server; servers that are found come later. It calls none of them:
 // a server that cannot be reached makes queries slower but does not fail them.
 func (q *queries) connect() ([]dispatch.Server, error) {
 	token, err := q.tokens.Sends(auth.Read)
@@ -117,15 +119,18 @@ func (q *queries) connect() ([]dispatch.Server, error) {
 		return nil, err
 	}
 
-	options := client.Options{Token: token, TLS: tls, Stall: q.cfg.PushdownPatience}
+	q.dial = client.Options{Token: token, TLS: tls, Stall: q.cfg.PushdownPatience}
 	if q.cfg.Network != nil {
-		options.Dial = q.cfg.Network.DialContext
+		q.dial.Dial = q.cfg.Network.DialContext
+	}
+	if q.cfg.findsPushdown() {
+		return nil, nil
 	}
 	servers, unusable, err := list.Usable(q.cfg.Pushdown, func(address string) (dispatch.Server, error) {
 		if err := settings.CheckAddress("DOWNPOUR_PUSHDOWN", address); err != nil {
 			return nil, err
 		}
-		c, err := client.New(address, options)
+		c, err := client.New(address, q.dial)
 		if err != nil {
 			return nil, fmt.Errorf("DOWNPOUR_PUSHDOWN: %w", err)
 		}
@@ -141,4 +146,5 @@ func (q *queries) close() {
 	for _, c := range q.clients {
 		c.Close()
 	}
+	q.found.close()
 }

@@ -21,6 +21,7 @@ import (
 	"downpour/pushdown/process/memory"
 	"downpour/pushdown/process/settings"
 	"downpour/pushdown/rpc/auth"
+	"downpour/pushdown/rpc/proof"
 	"downpour/pushdown/store"
 )
 
@@ -47,6 +48,7 @@ type common struct {
 	memory  *memory.Pool
 	limits  *limit.Limits
 	tokens  *auth.Tokens
+	keys    func() ([]proof.Key, error) // of the admin tokens; nil unless pushdown servers are found
 	origins origin.Rules
 	zone    *time.Location // of dates without a time zone; nil is UTC
 	fix     query.Fixes
@@ -126,6 +128,9 @@ func (s *Server) serve() {
 		for _, job := range e.Jobs {
 			start(job.Name, job.Run)
 		}
+	}
+	if s.cfg.findsPushdown() {
+		start("pushdown servers", s.queries.findServers)
 	}
 	start("names", s.names.Watch)
 	start("store", func(ctx context.Context) { store.Tell(ctx, s.store, s.cfg.TableData, encoding.FamilyData, s.log) })

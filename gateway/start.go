@@ -16,6 +16,7 @@ import (
 	"downpour/gateway/api/standby"
 	"downpour/gateway/metadata/tables"
 	"downpour/gateway/query"
+	"downpour/pushdown/announce"
 	"downpour/pushdown/process/network"
 	"downpour/pushdown/rpc/auth"
 	"downpour/pushdown/store"
@@ -92,6 +93,11 @@ func (s *Server) parse() (err error) {
 	}
 	if s.tokens, err = auth.Load(s.cfg.TokenFile, auth.All, s.log); err != nil {
 		return fmt.Errorf("DOWNPOUR_TOKEN_FILE: %w", err)
+	}
+	if s.cfg.findsPushdown() {
+		if s.keys, err = announce.Keys(s.tokens, s.cfg.PushdownCA != ""); err != nil {
+			return fmt.Errorf("DOWNPOUR_PUSHDOWN=auto: %w", err)
+		}
 	}
 	s.origins, err = s.cfg.originRules(s.log)
 	return err

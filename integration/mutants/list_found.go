@@ -14,5 +14,25 @@ var ofFound = []mutant{
 		name: "known-server-forgotten", file: "gateway/query/dispatch/registry.go",
 		old: "			places[i] = r.mu.places[old]\n", new: "			places[i] = &place{server: s}\n",
 		test: "TestExecutor_SetServers",
+	}, {
+		name: "announcement-hidden-by-a-clock", file: "pushdown/announce/announcer.go",
+		old: "		Timestamp: int64(a.Of.Sequence),\n", new: "",
+		test: "gateway TestFound",
+	}, {
+		name: "servers-age-while-nobody-looks", file: "pushdown/announce/watcher.go",
+		old: "			s.since = now.Add(afterOutage)\n", new: "			_ = s\n",
+		test: "TestWatcher_away",
+	}, {
+		name: "withdrawn-server-counts", file: "pushdown/announce/watcher.go",
+		old: "(s.seen != now || now.Sub", new: "(now.Sub",
+		test: "TestWatcher",
+	}, {
+		name: "row-used-after-its-deletion", file: "pushdown/announce/announcer.go",
+		old: "		if time.Since(written) > rowFor {\n", new: "		if written.IsZero() {\n",
+		test: "TestAnnouncer_suspended",
+	}, {
+		name: "two-at-one-address-unsaid", file: "pushdown/announce/watcher.go",
+		old: "			if s.since == w.read && fresh[s.Address] {\n", new: "			if false {\n",
+		test: "TestWatcher_twoWithOneAddress",
 	},
 }

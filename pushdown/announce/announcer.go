@@ -61,8 +61,8 @@ func (a *Announcer) Run(ctx context.Context) {
 		case ctx.Err() != nil:
 		case kindOf(err) != failed:
 			failed = kindOf(err)
-			a.Log.Warn("cannot announce this server to gateways that find theirs (DOWNPOUR_PUSHDOWN=auto); it is tried again",
-				"address", a.Of.Address, "table", a.Table, "err", err)
+			a.Log.Warn("cannot announce this server to gateways that find theirs (DOWNPOUR_PUSHDOWN=auto); "+
+				"it is tried again", "address", a.Of.Address, "table", a.Table, "err", err)
 		}
 		if errors.Is(err, store.ErrNoTable) {
 			_ = lease.CreateTable(ctx, a.Store, a.Table) // without the right to, the next error says what is missing

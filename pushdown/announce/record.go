@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"downpour/pushdown/process/settings"
+	"downpour/pushdown/rpc/auth"
 	"downpour/pushdown/rpc/proof"
 )
 
@@ -33,6 +34,19 @@ type Announcement struct {
 // maxValue bounds the bytes of a row.
 const maxValue = 8 << 10
 
+// ErrUnprovable is returned where no server could prove who it is.
+var ErrUnprovable = errors.New("gateways that find pushdown servers, and servers that are found, prove who they are: " +
+	"want a token of scope admin in DOWNPOUR_TOKEN_FILE, the same in both, or mutual TLS (DOWNPOUR_PUSHDOWN_CA)")
+
+// Keys returns a function that returns the keys of the admin tokens of a file as it is then. The error is an
+// ErrUnprovable: it has none now, and there is no mutual TLS.
+func Keys(tokens *auth.Tokens, certified bool) (func() ([]proof.Key, error), error) {
+	if len(tokens.Admins()) == 0 && !certified {
+		return nil, ErrUnprovable
+	}
+	return func() ([]proof.Key, error) { return proof.Keys(tokens.Admins()) }, nil
+}
+
 // Why an announcement is ignored.
 var (
 	errUnreadable = errors.New("it cannot be read")
@@ -57,8 +71,8 @@ func encode(a Announcement, keys []proof.Key) ([]byte, error) {
 	return value, nil
 }
 
-// parse reads the cell of a row. The announcement counts only without an error: one of its signatures is by one of the keys,
-// or unsigned ones count, too.
+// parse reads the cell of a row. The announcement counts only without an error: one of its signatures is by one of the
+// keys, or unsigned ones count, too.
 func parse(key, value []byte, keys []proof.Key, unsigned bool) (a Announcement, err error) {
 	line, signatures, _ := bytes.Cut(value, []byte("\n"))
 	if len(value) > maxValue || json.Unmarshal(line, &a) != nil || a.Instance == "" || !usable(a.Address) {
@@ -77,7 +91,8 @@ func parse(key, value []byte, keys []proof.Key, unsigned bool) (a Announcement, 
 // usable reports whether an address can be dialed: HOST:PORT of few and usual characters.
 func usable(address string) bool {
 	odd := func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-._:[]%", r)
+		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
+		return !letter && (r < '0' || r > '9') && !strings.ContainsRune("-._:[]%", r)
 	}
 	return len(address) <= 300 && strings.IndexFunc(address, odd) < 0 && settings.CheckAddress("", address) == nil
 }

@@ -127,7 +127,7 @@ func (w *Watcher) observe(now time.Time, rows []store.Row, keys []proof.Key) {
 		case s == nil:
 			s = &server{Announcement: a}
 			w.servers[string(r.Key)] = s
-		case a.Sequence > s.Sequence: //fault:replayed-announcement-counts TestWatcher_forged
+		case a.Sequence > s.Sequence: //fault:replayed-announcement-counts TestWatcher_replayed
 			s.Announcement, s.counts, s.since = a, true, now
 		}
 		s.seen = now

@@ -22,6 +22,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"downpour/encoding"
+	"downpour/pushdown/announce"
 	"downpour/pushdown/compaction/background"
 	"downpour/pushdown/process/heap"
 	"downpour/pushdown/process/lasting"
@@ -31,6 +32,7 @@ import (
 	"downpour/pushdown/process/version"
 	"downpour/pushdown/resultcache"
 	"downpour/pushdown/rpc/auth"
+	"downpour/pushdown/rpc/proof"
 	"downpour/pushdown/rpc/server"
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/open"
@@ -100,10 +102,11 @@ func readConfig() (cfg settings.Pushdown, err error) {
 
 // serve opens the store and runs the server on it until ctx ends.
 func serve(ctx context.Context, cfg settings.Pushdown, log *slog.Logger) error {
-	server, compacting, st, err := assemble(&cfg, log)
+	p, err := assemble(&cfg, log)
 	if err != nil {
 		return err
 	}
+	st, compacting := p.store, p.compacting
 	log.Info("starting", "version", version.String(), "store", cfg.Store)
 	defer st.Close()
 	var work sync.WaitGroup
@@ -141,6 +144,9 @@ func serve(ctx context.Context, cfg settings.Pushdown, log *slog.Logger) error {
 		log.Info("rows are compacted in the background", "DOWNPOUR_COMPACT", cfg.Compact, "DOWNPOUR_COMPACT_MARGIN",
 			cfg.CompactMargin, "beside", cfg.Beside)
 	}
+	if p.announcer != nil {
+		work.Go(func() { lasting.Run(ctx, log, "announcements", func() { p.announcer.Run(ctx) }) })
+	}
 	work.Go(func() {
 		lasting.Run(ctx, log, "store", func() { store.Tell(ctx, st, cfg.TableData, encoding.FamilyData, log) })
 	})
@@ -155,7 +161,7 @@ func serve(ctx context.Context, cfg settings.Pushdown, log *slog.Logger) error {
 	manager := sdnotify.Manager{Socket: os.Getenv(sdnotify.Variable), Log: log}
 	manager.Ready() // calls wait at the open port until they are taken
 	defer context.AfterFunc(ctx, manager.Stopping)()
-	err = server.Serve(ctx, l)
+	err = p.server.Serve(ctx, l)
 	if fault := context.Cause(ctx); errors.Is(fault, store.ErrDenied) {
 		return errors.Join(fault, err)
 	}
@@ -166,39 +172,52 @@ func serve(ctx context.Context, cfg settings.Pushdown, log *slog.Logger) error {
 // store.ReadCheck. Only tests set it.
 var rightsAgain time.Duration
 
-// assemble builds the server and, if rows are to be compacted, the worker that does it. It
-// opens their store.
-func assemble(cfg *settings.Pushdown, log *slog.Logger) (*server.Server, *background.Worker, store.Store, error) {
+// program is the server, and what works next to it.
+type program struct {
+	server     *server.Server
+	compacting *background.Worker  // nil if no rows are compacted
+	announcer  *announce.Announcer // nil if the server is not announced
+	store      store.Store
+}
+
+// assemble builds the program. It opens its store.
+func assemble(cfg *settings.Pushdown, log *slog.Logger) (*program, error) {
 	tls, err := cfg.PushdownServerTLS(log)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, err
 	}
 	tokens, err := auth.Load(cfg.TokenFile, auth.Read, log)
 	if err != nil {
-		return nil, nil, nil, fmt.Errorf("DOWNPOUR_TOKEN_FILE: %w", err)
+		return nil, fmt.Errorf("DOWNPOUR_TOKEN_FILE: %w", err)
+	}
+	var keys func() ([]proof.Key, error)
+	if cfg.Announce != "" {
+		if keys, err = announce.Keys(tokens, cfg.PushdownCA != ""); err != nil {
+			return nil, fmt.Errorf("DOWNPOUR_ANNOUNCE=%s: %w", cfg.Announce, err)
+		}
 	}
 
 	st, err := open.OpenAs(cfg.Store, open.Config{Schema: cfg.Schema(), Log: log, CacheBytes: cfg.StoreCacheBytes(),
 		ProofByTimestamps: cfg.ProofByTimestamps(), Security: open.Security(cfg.HBaseSecurity)})
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, err
 	}
 
 	// From here on the store is open, so each error closes it again.
 	bytes, err := cfg.ResultCacheBytes()
 	if err != nil {
-		return nil, nil, nil, errors.Join(err, st.Close())
+		return nil, errors.Join(err, st.Close())
 	}
 	pool, err := cfg.MemoryPool(log)
 	if err != nil {
-		return nil, nil, nil, errors.Join(err, st.Close())
+		return nil, errors.Join(err, st.Close())
 	}
 	heap.Limit(pool.Total() - cfg.OutsideHeap()) // Go does not count what C's malloc allocates
 
 	var serving *server.Server
 	compacting, err := compactor(cfg, st, log, func() int { return serving.Parts() })
 	if err != nil {
-		return nil, nil, nil, errors.Join(err, st.Close())
+		return nil, errors.Join(err, st.Close())
 	}
 	var metrics []prometheus.Collector
 	if compacting != nil {
@@ -212,6 +231,7 @@ func assemble(cfg *settings.Pushdown, log *slog.Logger) (*server.Server, *backgr
 		Schema:      cfg.Schema(),
 		Allow:       allow(tokens, cfg.PushdownCA != ""),
 		TLS:         tls,
+		Prove:       answerer(cfg, keys),
 		ResultCache: resultcache.New(pool.Cache(bytes), log),
 		Memory:      pool,
 		Seek:        cfg.SeekMemory(),
@@ -219,9 +239,29 @@ func assemble(cfg *settings.Pushdown, log *slog.Logger) (*server.Server, *backgr
 		Log:         log,
 	}, st)
 	if err != nil {
-		return nil, nil, nil, errors.Join(err, st.Close())
+		return nil, errors.Join(err, st.Close())
 	}
-	return serving, compacting, st, nil
+	p := &program{server: serving, compacting: compacting, store: st}
+	if cfg.Announce != "" {
+		p.announcer = &announce.Announcer{Store: st, Table: cfg.TableState, Keys: keys, Log: log}
+		p.announcer.Of = announce.Announcement{Address: cfg.Announce, Beside: cfg.Beside, Version: version.Version,
+			Table: cfg.TableData, Rollups: cfg.RollupTables()}
+	}
+	return p, nil
+}
+
+// answerer returns what proves to gateways that this server is the announced one, nil if it is not announced.
+func answerer(cfg *settings.Pushdown, keys func() ([]proof.Key, error)) func(io.ReadWriter) error {
+	if keys == nil {
+		return nil
+	}
+	return func(c io.ReadWriter) error {
+		known, err := keys()
+		if err != nil {
+			return err
+		}
+		return proof.Answer(c, cfg.Announce, known)
+	}
 }
 
 // compactor returns the worker that compacts rows in the background, nil if it is off. parts

@@ -78,6 +78,9 @@ type Pushdown struct {
 	Listen string `env:"DOWNPOUR_PUSHDOWN_LISTEN" envDefault:"127.0.0.1:4280"`
 	// Beside is the region server, HOST:PORT, on whose machine this server runs.
 	Beside string `env:"DOWNPOUR_BESIDE"`
+	// Announce is the address, HOST:PORT, at which gateways reach this server: it is announced to those that find
+	// their servers. Empty announces nothing.
+	Announce string `env:"DOWNPOUR_ANNOUNCE"`
 	Compaction
 	// FixDuplicates makes the newer of two values of one time count when rows are compacted.
 	FixDuplicates bool `env:"DOWNPOUR_FIX_DUPLICATES" envDefault:"false"`
@@ -91,12 +94,15 @@ func (c *Pushdown) Validate() error {
 	if c.Beside != "" {
 		err = errors.Join(err, CheckAddress("DOWNPOUR_BESIDE", c.Beside))
 	}
+	if c.Announce != "" {
+		err = errors.Join(err, CheckAddress("DOWNPOUR_ANNOUNCE", c.Announce))
+	}
 	return errors.Join(err, c.Compaction.Validate(&c.Common), c.validateState())
 }
 
-// validateState checks the table of leases, which nothing but the compaction needs here.
+// validateState checks our own table, which nothing but the compaction and announcements need here.
 func (c *Pushdown) validateState() error {
-	if rate, _ := c.CompactRate(); rate == 0 {
+	if rate, _ := c.CompactRate(); rate == 0 && c.Announce == "" {
 		return nil
 	}
 	if other := append(c.RollupTables(), c.TableData, c.TableUID, c.TableMeta, c.TableTree); c.TableState == "" ||

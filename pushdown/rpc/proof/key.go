@@ -6,22 +6,22 @@
 //
 // # Keys
 //
-// A key is derived from a token by PBKDF2, so slowly that who sees a signature can hardly find a token by trying: a token
-// that a person has made up has at least 16 characters, but perhaps few that cannot be guessed. A random one cannot be
-// found at all. Each signature is for one Purpose, so that none can be used in place of another.
+// A key is derived from a token by PBKDF2, so slowly that who sees a signature can hardly find a token by trying: a
+// token that a person has made up has at least 16 characters, but perhaps few that cannot be guessed. A random one
+// cannot be found at all. Each signature is for one Purpose, so that none can be used in place of another.
 //
 // # Handshake
 //
 // Before anything else, a gateway that has found a server sends a random number, the address that it dials, and
-// signatures of both. The server answers with a signature of its own, if it knows one of the keys and is announced at just
-// this address:
+// signatures of both. The server answers with a signature of its own, if it knows one of the keys and is announced at
+// just this address:
 //
 //	gateway: "PRF" length {"nonce":"…","address":"rs1:4280","signatures":["…",…]}
 //	server:  length {"signature":"…"} or {"refused":"why"}
 //
-// So who listens at an announced address without knowing an admin token cannot answer. It gains nothing if it passes the
-// question on to a pushdown server, which has another address. And who knows no admin token gets no signature from a
-// pushdown server, because it cannot ask.
+// So who listens at an announced address without knowing an admin token cannot answer. It gains nothing if it passes
+// the question on to a pushdown server, which has another address. And who knows no admin token gets no signature from
+// a pushdown server, because it cannot ask.
 //
 // What follows on the connection is as safe as the connection: only TLS keeps out who can change what others send.
 package proof

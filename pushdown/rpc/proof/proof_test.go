@@ -36,7 +36,7 @@ const (
 )
 
 // handshake has ask and answer talk, and returns their errors and all that both have sent.
-func handshake(t *testing.T, ask func(net.Conn) error, answer func(net.Conn) error) (asking, answering error, sent string) {
+func handshake(t *testing.T, ask, answer func(net.Conn) error) (asking, answering error, sent string) {
 	t.Helper()
 	a, b := net.Pipe()
 	var said bytes.Buffer
@@ -193,8 +193,8 @@ func TestSign(t *testing.T) {
 	k := keys(t, old, young)
 	all := []string{
 		k[0].Sign(question, "a", "b"), k[1].Sign(question, "a", "b"), k[0].Sign(answer, "a", "b"),
-		k[0].Sign(Announcement, "a", "b"), k[0].Sign(question, "ab"), k[0].Sign(question, "", "ab"), k[0].Sign(question),
-		k[0].Sign(question, "a", "b", ""),
+		k[0].Sign(Announcement, "a", "b"), k[0].Sign(question, "ab"), k[0].Sign(question, "", "ab"),
+		k[0].Sign(question), k[0].Sign(question, "a", "b", ""),
 	}
 	slices.Sort(all)
 	if n := len(slices.Compact(all)); n != 8 {

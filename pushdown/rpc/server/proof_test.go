@@ -1,7 +1,6 @@
 package server_test
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"io"
@@ -90,38 +89,8 @@ func TestClient_stranger(t *testing.T) {
 		"talks HTTP": func(c net.Conn) { io.WriteString(c, "HTTP/1.1 200 OK\r\n\r\n") },
 	} {
 		t.Run(name, func(t *testing.T) {
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
-			var mu sync.Mutex
-			var heard bytes.Buffer
-			var work sync.WaitGroup
-			work.Go(func() {
-				for {
-					c, err := l.Accept()
-					if err != nil {
-						return
-					}
-					work.Go(func() {
-						defer c.Close()
-						var to io.Writer = io.Discard
-						if answer != nil {
-							go answer(c)
-						} else if relay, err := net.Dial("tcp", honest.addr); err == nil {
-							defer relay.Close()
-							to = relay
-							work.Go(func() { io.Copy(c, relay) })
-						}
-						_, _ = io.Copy(io.MultiWriter(writer(func(p []byte) (int, error) {
-							mu.Lock()
-							defer mu.Unlock()
-							return heard.Write(p)
-						}), to), c)
-					})
-				}
-			})
-			stranger, err := client.New(l.Addr().String(), client.Options{
+			at, end := hears(t, answer, honest.addr)
+			stranger, err := client.New(at, client.Options{
 				Token: func() string { return "read-0123456789" },
 				Prove: func(ctx context.Context, c net.Conn, address string) error {
 					return proof.Ask(ctx, c, address, known)
@@ -144,9 +113,7 @@ func TestClient_stranger(t *testing.T) {
 			}
 			op.Close()
 			stranger.Close()
-			l.Close()
-			work.Wait()
-			got := heard.String()
+			got := end()
 			if !strings.HasPrefix(got, proof.Magic) && got != "" || strings.Contains(got, "PRI *") ||
 				strings.Contains(got, "0123456789") {
 				t.Errorf("the stranger was sent %q, want a question, and nothing else", got)
@@ -155,10 +122,43 @@ func TestClient_stranger(t *testing.T) {
 	}
 }
 
-// writer is a function that is an io.Writer.
-type writer func([]byte) (int, error)
-
-func (w writer) Write(p []byte) (int, error) { return w(p) }
+// hears listens for a stranger, which answers, or passes on what comes to a server if answer is nil. end returns what
+// came.
+func hears(t *testing.T, answer func(net.Conn), relayed string) (at string, end func() string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var heard logtest.Log
+	var work sync.WaitGroup
+	serve := func(c net.Conn) {
+		defer c.Close()
+		var to io.Writer = io.Discard
+		if answer != nil {
+			work.Go(func() { answer(c) })
+		} else if relay, err := net.Dial("tcp", relayed); err == nil {
+			defer relay.Close()
+			to = relay
+			work.Go(func() { io.Copy(c, relay) })
+		}
+		_, _ = io.Copy(io.MultiWriter(&heard, to), c)
+	}
+	work.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			work.Go(func() { serve(c) })
+		}
+	})
+	return l.Addr().String(), func() string {
+		l.Close()
+		work.Wait()
+		return heard.String()
+	}
+}
 
 // keysOf returns the key of a token.
 func keysOf(t *testing.T, token string) []proof.Key {
