@@ -35,7 +35,7 @@ type Config struct {
 
 	// Listen is the address of the port for HTTP, WebSocket and telnet.
 	Listen string `env:"DOWNPOUR_LISTEN" envDefault:"127.0.0.1:4242"`
-	// TableState is the table of what Downpour itself keeps: dashboards.
+	// TableState is the table of what Downpour itself keeps: dashboards, leases, announcements of pushdown servers.
 	TableState string `env:"DOWNPOUR_TABLE_STATE" envDefault:"downpour-state"`
 	// OpenTSDBConf is the path of an opentsdb.conf. Its keys hold unless the environment
 	// sets the same.

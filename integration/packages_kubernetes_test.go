@@ -193,6 +193,13 @@ func TestKubernetes(t *testing.T) {
 		}
 	}
 
+	server := all.environment(t, all["DaemonSet downpour-pushdown"].Spec.Template.Spec.Containers[0])
+	gateway := all.environment(t, all["Deployment downpour-gateway"].Spec.Template.Spec.Containers[0])
+	listens, announced := server["DOWNPOUR_PUSHDOWN_LISTEN"], server["DOWNPOUR_ANNOUNCE"]
+	if how := gateway["DOWNPOUR_PUSHDOWN"]; how != "auto" || announced != "node-1"+listens {
+		t.Errorf("gateways have DOWNPOUR_PUSHDOWN=%s, a server listens at %s and announces %s", how, listens, announced)
+	}
+
 	for _, name := range []string{
 		"Service downpour", "PodDisruptionBudget downpour-gateway", "Deployment downpour-gateway",
 	} {
@@ -277,7 +284,7 @@ func secrets(t *testing.T, c container, group int) map[string]string {
 	t.Helper()
 	made := authtest.NewCertificate(t)
 	files := map[string]map[string]string{
-		"tokens": {"tokens": "read a-token-for-reading\nwrite a-token-for-writing\n"},
+		"tokens": {"tokens": "read a-token-for-reading\nwrite a-token-for-writing\nadmin a-token-for-admins\n"},
 		"tls": {
 			"tls.crt": string(must[[]byte](t)(os.ReadFile(made.CertFile))),
 			"tls.key": string(must[[]byte](t)(os.ReadFile(made.KeyFile))),

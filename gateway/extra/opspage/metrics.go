@@ -17,7 +17,7 @@ var (
 		"UIDs assigned, by anybody, by kind: metrics, tagk or tagv. At most a minute old.", []string{"kind"}, nil)
 	mostMetric    = prometheus.NewDesc("downpour_uids_most", "UIDs that there can be, by kind.", []string{"kind"}, nil)
 	serversMetric = prometheus.NewDesc("downpour_pushdown_servers",
-		"Pushdown servers of the settings by state: healthy, away (it has failed) or unchecked (not asked lately).",
+		"Pushdown servers, listed or found, by state: healthy, away (it has failed) or unchecked (not asked lately).",
 		[]string{"state"}, nil)
 	cacheMetric = prometheus.NewDesc("downpour_result_cache_limit_bytes",
 		"Bytes that the result cache may hold.", nil, nil)

@@ -84,7 +84,7 @@ type Pushdown struct {
 	Compaction
 	// FixDuplicates makes the newer of two values of one time count when rows are compacted.
 	FixDuplicates bool `env:"DOWNPOUR_FIX_DUPLICATES" envDefault:"false"`
-	// TableState is the table of Downpour's own data, such as leases of jobs.
+	// TableState is the table of Downpour's own data, such as leases of jobs and announcements.
 	TableState string `env:"DOWNPOUR_TABLE_STATE" envDefault:"downpour-state"`
 }
 
