@@ -394,14 +394,16 @@ func TestWatcher_away(t *testing.T) {
 		own.Set(faultstore.Rule{Err: errors.New("killed")})
 		w.stays(5*time.Minute, "a:4280", "b:4280")
 		w.st.Set()
-		w.within(20*time.Second, "a:4280")
+		w.within(afterOutage+5*time.Second, "a:4280")
 	})
 }
 
 // A gateway without the table, or without a right to it, has no servers, one line in its log, and finds them later.
 func TestWatcher_noTable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		for _, err := range []error{store.ErrNoTable, store.ErrDenied} {
+		for err, soon := range map[error]time.Duration{
+			store.ErrNoTable: 5 * time.Second, store.ErrDenied: slowAfter + 5*time.Second,
+		} {
 			w := open(t, token)
 			w.st.Set(faultstore.Rule{Op: faultstore.Scan, Err: err})
 			end := w.run(w.watcher.Run)
@@ -409,7 +411,7 @@ func TestWatcher_noTable(t *testing.T) {
 			w.stays(5 * time.Minute)
 			w.lines(1, "level=WARN")
 			w.st.Set()
-			w.within(slowAfter+5*time.Second, "a:4280")
+			w.within(soon, "a:4280")
 			endA()
 			end()
 		}

@@ -20,7 +20,7 @@ const (
 	every     = time.Second             // between two announcements of a server, and two looks at the table
 	within    = 2 * time.Second         // how long a write or a look may take
 	goneAfter = 3500 * time.Millisecond // without an announcement
-	slowAfter = 30 * time.Second        // how often is retried what needs an administrator
+	slowAfter = 10 * time.Second        // how often is retried what needs an administrator
 	tidyEvery = 10 * time.Minute        // how often rows of servers that are gone are deleted
 	rowFor    = time.Minute             // how long a row is used that could not be written: others may have deleted it
 )
@@ -64,10 +64,9 @@ func (a *Announcer) Run(ctx context.Context) {
 			a.Log.Warn("cannot announce this server to gateways that find theirs (DOWNPOUR_PUSHDOWN=auto); "+
 				"it is tried again", "address", a.Of.Address, "table", a.Table, "err", err)
 		}
-		if errors.Is(err, store.ErrNoTable) {
-			_ = lease.CreateTable(ctx, a.Store, a.Table) // without the right to, the next error says what is missing
-		}
-		if errors.Is(err, store.ErrDenied) {
+		// Without the right to make the table somebody else has to.
+		noTable := errors.Is(err, store.ErrNoTable) && lease.CreateTable(ctx, a.Store, a.Table) != nil
+		if noTable || errors.Is(err, store.ErrDenied) {
 			pause = slowAfter
 		}
 		if time.Since(tidied) >= tidyEvery {

@@ -24,7 +24,7 @@ const (
 	maxServers  = 4 * maxRows
 	forgetAfter = time.Hour
 	// afterOutage is how much longer servers count once the table can be read again: they may be slower to notice.
-	afterOutage = 10 * time.Second
+	afterOutage = slowAfter + 5*time.Second
 	// logEvery is how often is logged that rows of a kind are ignored.
 	logEvery = time.Hour
 )
@@ -80,7 +80,8 @@ func (w *Watcher) look(ctx context.Context) time.Duration {
 			w.Log.Warn("pushdown servers are not looked for (DOWNPOUR_PUSHDOWN=auto); those that are known are used, "+
 				"all else is executed in process", "known", len(w.now), "table", w.Table, "err", err)
 		}
-		if errors.Is(err, store.ErrNoTable) || errors.Is(err, store.ErrDenied) {
+		// The first server makes the table, and is to be found soon.
+		if errors.Is(err, store.ErrDenied) {
 			return slowAfter
 		}
 		return every
