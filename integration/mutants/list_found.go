@@ -20,8 +20,8 @@ var ofFound = []mutant{
 		test: "gateway TestFound",
 	}, {
 		name: "servers-age-while-nobody-looks", file: "pushdown/announce/watcher.go",
-		old: "			s.since = now.Add(afterOutage)\n", new: "			_ = s\n",
-		test: "TestWatcher_away",
+		old: "		since = now.Add(afterOutage)\n", new: "",
+		test: "TestWatcher_afterOutage",
 	}, {
 		name: "withdrawn-server-counts", file: "pushdown/announce/watcher.go",
 		old: "(s.seen != now || now.Sub", new: "(now.Sub",
@@ -34,5 +34,10 @@ var ofFound = []mutant{
 		name: "two-at-one-address-unsaid", file: "pushdown/announce/watcher.go",
 		old: "			if s.since == w.read && fresh[s.Address] {\n", new: "			if false {\n",
 		test: "TestWatcher_twoWithOneAddress",
+	}, {
+		name: "last-announcement-ages-at-once", file: "pushdown/announce/watcher.go",
+		old:  "			s.Announcement, s.counts, s.since = a, true, since\n",
+		new:  "			s.Announcement, s.counts, s.since = a, true, now\n",
+		test: "TestWatcher_afterOutage",
 	},
 }

@@ -73,6 +73,7 @@ var targets = []target{
 		"pushdown/rollupjob/", "gateway/extra/retention/", "gateway/extra/tools/fsck/", "gateway/extra/tools/"),
 	servers("proofs", "^TestProofs_", java, "pushdown/resultcache/", "pushdown/store/hbase/"),
 	servers("result-cache", "^TestResultCache_", java, "pushdown/resultcache/"),
+	servers("found", "^TestFound$", java, "pushdown/announce/", "pushdown/rpc/"),
 
 	// Versions and protections of HBase.
 	servers("storage", "^TestStorage$", secured, "pushdown/store/hbase/"),

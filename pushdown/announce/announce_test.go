@@ -317,7 +317,7 @@ func TestWatcher_replayed(t *testing.T) {
 			key, row = w.row("good:4280")
 			life = append(life, row)
 		}
-		w.within(0, "good:4280")
+		w.stays(2*time.Second, "good:4280") // and all of it was seen
 		end()
 		w.within(2 * time.Second)
 		for _, row := range life {
@@ -534,4 +534,39 @@ func TestAnnouncer_suspended(t *testing.T) {
 			t.Error("it has the row of before, which a deletion may hide")
 		}
 	})
+}
+
+// The last announcement before an outage may be seen only after it: the server has as much time as the others to go on,
+// in a new row.
+func TestWatcher_afterOutage(t *testing.T) {
+	w := open(t, token)
+	keys, _ := keysOf(t, token)()
+	at := time.Now()
+	observe := func(d time.Duration, sequence uint64) {
+		t.Helper()
+		a := Announcement{Address: "a:4280", Table: "tsdb", Instance: "x", Sequence: sequence}
+		value, err := encode(a, keys)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at = at.Add(d)
+		w.watcher.observe(at, []store.Row{{Key: a.rowKey(), Cells: []store.Cell{
+			{Qualifier: []byte(column), Value: value},
+		}}}, keys)
+	}
+	observe(0, 1)
+	observe(every, 2)
+	observe(5*time.Minute, 3)
+	for range afterOutage / every {
+		observe(every, 3)
+		if got := w.get(); !slices.Equal(got, []string{"a:4280"}) {
+			t.Fatalf("found %q soon after the outage", got)
+		}
+	}
+	for range 5 {
+		observe(every, 3)
+	}
+	if got := w.get(); len(got) > 0 {
+		t.Errorf("found %q, though it has not gone on", got)
+	}
 }

@@ -103,9 +103,11 @@ func (w *Watcher) observe(now time.Time, rows []store.Row, keys []proof.Key) {
 		w.servers = map[string]*server{}
 	}
 	// Nobody is gone because nobody looked.
+	since := now
 	if outage := now.Sub(w.read) > 2*every+within; outage {
+		since = now.Add(afterOutage)
 		for _, s := range w.servers {
-			s.since = now.Add(afterOutage)
+			s.since = since
 		}
 	}
 	w.read = now
@@ -129,7 +131,7 @@ func (w *Watcher) observe(now time.Time, rows []store.Row, keys []proof.Key) {
 			s = &server{Announcement: a}
 			w.servers[string(r.Key)] = s
 		case a.Sequence > s.Sequence: //fault:replayed-announcement-counts TestWatcher_replayed
-			s.Announcement, s.counts, s.since = a, true, now
+			s.Announcement, s.counts, s.since = a, true, since
 		}
 		s.seen = now
 	}
