@@ -3,6 +3,7 @@ package server_test
 import (
 	"context"
 	"crypto/sha256"
+	"crypto/tls"
 	"io"
 	"log/slog"
 	"net"
@@ -13,6 +14,7 @@ import (
 
 	"downpour/pushdown/operator"
 	"downpour/pushdown/process/logtest"
+	"downpour/pushdown/rpc/auth/authtest"
 	"downpour/pushdown/rpc/client"
 	"downpour/pushdown/rpc/proof"
 	"downpour/pushdown/rpc/server"
@@ -64,6 +66,39 @@ func TestServe_proof(t *testing.T) {
 	hello("a gateway that has found a server without a proof", plain.addr, known, "has not proven")
 	if status, _ := p.get("http", "/healthz", "", nil); status != 200 {
 		t.Errorf("/healthz: %d, want 200", status)
+	}
+}
+
+// The proof is within TLS, where there is TLS: a server takes nothing before its handshake.
+func TestServe_proofWithinTLS(t *testing.T) {
+	known, other := keysOf(t, "admin-0123456789"), keysOf(t, "other-0123456789")
+	made := authtest.NewCertificate(t)
+	var address string
+	trusting := func(keys []proof.Key) client.Options {
+		return client.Options{
+			TLS: func() *tls.Config { return &tls.Config{RootCAs: made.Roots, MinVersion: tls.VersionTLS12} },
+			Prove: func(ctx context.Context, c net.Conn, address string) error {
+				return proof.Ask(ctx, c, address, keys)
+			},
+		}
+	}
+	p := start(t, points(100), func(c *server.Config, o *client.Options) {
+		c.TLS = &tls.Config{Certificates: []tls.Certificate{made.Server}, MinVersion: tls.VersionTLS12}
+		c.Prove = func(conn io.ReadWriter) error { return proof.Answer(conn, address, known) }
+		with := trusting(known)
+		o.TLS, o.Prove = with.TLS, with.Prove
+	})
+	address = p.addr
+	if _, err := text(p.open(part())); err != nil {
+		t.Error(err)
+	}
+	c, err := client.New(p.addr, trusting(other))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.Hello(t.Context()); err == nil || !strings.Contains(err.Error(), "no signature is by an admin token") {
+		t.Errorf("a gateway with other tokens: %v, want it refused", err)
 	}
 }
 
