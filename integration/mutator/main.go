@@ -37,6 +37,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 func main() {
@@ -132,24 +134,30 @@ func try(ctx context.Context, out io.Writer, pkg string, only *regexp.Regexp, mo
 	if err != nil {
 		return n, err
 	}
-	above, err := p.above(ctx, jobs)
-	if err != nil {
-		return n, err
-	}
+	above := sync.OnceValues(func() (*program, error) { return p.above(ctx, jobs) })
 	chosen := slices.DeleteFunc(slices.Clone(p.reached), func(f fault) bool { return !only.MatchString(f.String()) })
-	r.Shuffle(len(chosen), func(i, j int) { chosen[i], chosen[j] = chosen[j], chosen[i] })
 	if most > 0 && len(chosen) > most {
+		r.Shuffle(len(chosen), func(i, j int) { chosen[i], chosen[j] = chosen[j], chosen[i] })
 		chosen = chosen[:most]
 	}
 
+	began := time.Now()
 	var mu sync.Mutex
-	var workers sync.WaitGroup
+	var workers errgroup.Group
 	work := make(chan fault)
 	n.tried = len(chosen)
 	for range jobs {
-		workers.Go(func() {
+		workers.Go(func() (failed error) {
 			for f := range work {
-				if !p.survives(ctx, f) || above != nil && !above.survives(ctx, f) {
+				if failed != nil || !p.survives(ctx, f) {
+					continue
+				}
+				a, err := above()
+				if err != nil {
+					failed = err
+					continue
+				}
+				if a != nil && !a.survives(ctx, f) {
 					continue
 				}
 				mu.Lock()
@@ -162,14 +170,18 @@ func try(ctx context.Context, out io.Writer, pkg string, only *regexp.Regexp, mo
 				fmt.Fprintf(out, "%s %s/%s\n", word, strings.TrimPrefix(pkg, "downpour/"), f)
 				mu.Unlock()
 			}
+			return failed
 		})
 	}
 	for _, f := range chosen {
 		work <- f
 	}
 	close(work)
-	workers.Wait()
-	fmt.Fprintf(out, "%-45s %4d faults, %4d reached, %3d tried, %3d survived, of them %d unexplained; tests take %v\n",
-		pkg, len(p.faults), len(p.reached), n.tried, n.survived, n.unexplained, p.takes.Round(time.Millisecond))
+	if err := workers.Wait(); err != nil {
+		return n, err
+	}
+	fmt.Fprintf(out, "%-45s %4d faults, %4d reached, %3d tried, %3d survived, of them %d unexplained; "+
+		"tests take %v, %.1f faults a second\n", pkg, len(p.faults), len(p.reached), n.tried, n.survived, n.unexplained,
+		p.takes.Round(time.Millisecond), float64(n.tried)/time.Since(began).Seconds())
 	return n, ctx.Err()
 }

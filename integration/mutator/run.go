@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -34,8 +35,11 @@ type program struct {
 	overlay string // of its files
 	faults  []fault
 	reached []fault          // by any test
-	by      map[int][]*trial // the tests that reach a fault, by its number
+	by      map[int][]*trial // the tests that reach a fault, by its number, short ones first
 	takes   time.Duration    // all tests, with all faults off
+
+	mu      sync.Mutex
+	noticed map[string]*trial // by file: the test that noticed its last fault
 }
 
 // trial is a test without a fault.
@@ -197,7 +201,7 @@ func (p *program) baseline(ctx context.Context, jobs int) error {
 	if err != nil {
 		return fmt.Errorf("list of tests: %w\n%s", err, names)
 	}
-	p.by = map[int][]*trial{}
+	p.by, p.noticed = map[int][]*trial{}, map[string]*trial{}
 	var mu sync.Mutex
 	var workers errgroup.Group
 	workers.SetLimit(jobs)
@@ -220,6 +224,7 @@ func (p *program) baseline(ctx context.Context, jobs int) error {
 	for _, f := range p.faults {
 		if len(p.by[f.id]) > 0 {
 			p.reached = append(p.reached, f)
+			slices.SortFunc(p.by[f.id], func(a, b *trial) int { return cmp.Compare(a.takes, b.takes) })
 		}
 	}
 	return nil
@@ -259,18 +264,66 @@ func only(tests []*trial) string {
 
 // survives reports whether the tests that reach a fault pass with it. One with which they hang does not.
 func (p *program) survives(ctx context.Context, f fault) bool {
-	tests := p.by[f.id]
-	if len(tests) == 0 {
-		return true
+	p.mu.Lock()
+	last := p.noticed[f.file]
+	p.mu.Unlock()
+	for _, tests := range groups(p.by[f.id], last) {
+		if failed, ok := p.pass(ctx, f, tests); !ok {
+			p.mu.Lock()
+			p.noticed[f.file] = failed
+			p.mu.Unlock()
+			return false
+		}
 	}
-	limit := 10 * time.Second
+	return true
+}
+
+// groups parts tests, of which the short ones are the first: each group is run by one process, and no other once one
+// has failed. The test that noticed the fault before this one is alone in the first. A group takes as long as all
+// before it, so that there are few.
+func groups(tests []*trial, last *trial) (out [][]*trial) {
+	const least = 50 * time.Millisecond // a process takes some
+	if last != nil && slices.Contains(tests, last) {
+		out = append(out, []*trial{last})
+	}
+	var group []*trial
+	var before, takes time.Duration
 	for _, t := range tests {
-		limit += 5 * t.takes
+		if t == last {
+			continue
+		}
+		if len(group) > 0 && takes+t.takes > max(before, least) {
+			out, group, before, takes = append(out, group), nil, before+takes, 0
+		}
+		group, takes = append(group, t), takes+t.takes
+	}
+	if len(group) > 0 {
+		out = append(out, group)
+	}
+	return out
+}
+
+// aFailure matches the line in which a test program says which test failed.
+var aFailure = regexp.MustCompile(`(?m)^--- FAIL: (\w+)`)
+
+// pass reports whether tests pass with a fault, and which does not, if that is known.
+func (p *program) pass(ctx context.Context, f fault, tests []*trial) (failed *trial, ok bool) {
+	limit := 5 * time.Second
+	for _, t := range tests {
+		limit += 10 * t.takes
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	_, err := p.run(ctx, fmt.Sprintf("%s=%d", mutant.Variable, f.id), only(tests))
-	return err == nil
+	out, err := p.run(ctx, fmt.Sprintf("%s=%d", mutant.Variable, f.id), only(tests))
+	if err == nil {
+		return nil, true
+	}
+	if m := aFailure.FindSubmatch(out); m != nil {
+		if i := slices.IndexFunc(tests, func(t *trial) bool { return t.name == string(m[1]) }); i >= 0 {
+			return tests[i], false
+		}
+	}
+	return nil, false
 }
 
 // mostKiB bounds the memory of the tests: a fault may make a loop that takes all there is.
