@@ -241,7 +241,6 @@ func TestAnswers_differ(t *testing.T) {
 		group.Points.Append(1000, encoding.IntValue(value))
 		var stream bytes.Buffer
 		out := batch.NewResultWriter(&stream, []batch.ResultGroup{group}, batch.ResultOptions{})
-		defer out.Release()
 		if err := errors.Join(out.Write(&group), out.Close()); err != nil {
 			t.Fatal(err)
 		}

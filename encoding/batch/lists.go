@@ -9,9 +9,7 @@ import (
 func appendList[B array.Builder, T any](b array.Builder, values []T, add func(B, []T, []bool)) {
 	list := b.(*array.ListBuilder)
 	list.Append(true)
-	if len(values) > 0 {
-		add(list.ValueBuilder().(B), values, nil)
-	}
+	add(list.ValueBuilder().(B), values, nil)
 }
 
 // listOf is a list column over a flat column of fixed-width values.

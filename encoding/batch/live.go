@@ -72,14 +72,11 @@ func (r *LiveRows) append(group int, ms int64, value float64, valid bool, op uin
 // because readers in browsers cannot decompress buffers.
 func WriteLive(w io.Writer, r *LiveRows) error {
 	b := array.NewRecordBuilder(memory.DefaultAllocator, liveSchema)
-	defer b.Release()
-
 	b.Field(0).(*array.Int32Builder).AppendValues(r.group, nil)
 	b.Field(1).(*array.TimestampBuilder).AppendValues(r.time, nil)
 	b.Field(2).(*array.Float64Builder).AppendValues(r.value, r.valid)
 	b.Field(3).(*array.Uint8Builder).AppendValues(r.op, nil)
 	rec := b.NewRecord()
-	defer rec.Release()
 
 	out := ipc.NewWriter(w, ipc.WithSchema(liveSchema))
 	if err := out.Write(rec); err != nil {

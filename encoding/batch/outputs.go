@@ -93,11 +93,7 @@ func outputSchema(tagKeys []string, outputs []Output, opts ResultOptions) *arrow
 // Write adds the rows of a series, at all times that one of its columns has. It writes
 // batches that become full.
 func (o *OutputWriter) Write(s *OutputSeries) error {
-	aggregated, err := aggregatedList(s.AggregateTags)
-	if err != nil {
-		return err
-	}
-
+	aggregated := aggregatedList(s.AggregateTags)
 	// The aggregated tag keys are metadata of a batch: other ones need another batch.
 	if o.rows.aggregated != aggregated {
 		if err := o.Flush(); err != nil {
@@ -194,6 +190,3 @@ func (o *OutputWriter) Close() error {
 	}
 	return o.stream.out.Close()
 }
-
-// Release frees the dictionaries.
-func (o *OutputWriter) Release() { o.tags.release() }

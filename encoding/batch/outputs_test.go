@@ -48,7 +48,6 @@ func writeOutputs(t *testing.T, outputs []Output, series []OutputSeries) []byte 
 	t.Helper()
 	var b bytes.Buffer
 	w := NewOutputWriter(&b, outputs, series, ResultOptions{})
-	defer w.Release()
 	for i := range series {
 		if err := w.Write(&series[i]); err != nil {
 			t.Fatal(err)
@@ -57,13 +56,17 @@ func writeOutputs(t *testing.T, outputs []Output, series []OutputSeries) []byte 
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
+	if !bytes.HasSuffix(b.Bytes(), endMark) {
+		t.Errorf("the stream ends with %X, want the end mark", b.Bytes()[max(0, b.Len()-8):])
+	}
 	return b.Bytes()
 }
 
 // A row has the values of all outputs at its time, and null where an output has no value then. A
-// tag key that equals an output's id gets a column of another name, here tag_e.
+// tag key that equals an output's id gets a column of another name, here tag_e. The keys that are
+// aggregated away are metadata of a batch.
 func TestOutputWriter(t *testing.T) {
-	got := outputRows(t, writeOutputs(t, []Output{{"a", ""}, {"e", "=both"}}, []OutputSeries{
+	stream := writeOutputs(t, []Output{{"a", ""}, {"e", "=both"}}, []OutputSeries{
 		{
 			TagKeys:   []string{"host", "e"},
 			TagValues: []string{"web01", "x"},
@@ -76,7 +79,13 @@ func TestOutputWriter(t *testing.T) {
 			AggregateTags: []string{"dc"},
 			Columns:       []OutputColumn{{}, {[]int64{1000}, []float64{5}}},
 		},
-	}))
+	})
+	for _, list := range []string{`[]`, `["dc"]`} {
+		if !bytes.Contains(stream, []byte(list)) {
+			t.Errorf("no batch has the aggregated tags %s", list)
+		}
+	}
+	got := outputRows(t, stream)
 	want := []string{
 		"dc tag_e host timestamp a e=both",
 		"(null) x web01 1970-01-01 00:00:01Z 1 (null)",
@@ -149,6 +158,5 @@ func TestOutputWriter_broken(t *testing.T) {
 		if !errors.Is(err, io.ErrClosedPipe) {
 			t.Errorf("%s: got %v, want %v", what, err, io.ErrClosedPipe)
 		}
-		w.Release()
 	}
 }

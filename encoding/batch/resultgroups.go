@@ -40,7 +40,7 @@ type resultColumns struct {
 	queries  *array.Int32 // nil if there is one sub-query
 }
 
-// NewResultReader reads the beginning of a stream. Each has to be called then, and frees what the reader holds.
+// NewResultReader reads the beginning of a stream. Each has to be called then.
 func NewResultReader(r io.Reader) (*ResultReader, error) {
 	in, err := newRecords(r)
 	if err != nil {

@@ -47,7 +47,6 @@ func newRecords(r io.Reader) (*records, error) {
 // readAll calls each with every record batch, which is valid until each returns, and wants the end mark: Arrow's reader
 // accepts the end of the input as the end of the stream.
 func (r *records) readAll(each func(arrow.Record) error) error {
-	defer r.Release()
 	for r.Next() {
 		if err := each(r.Record()); err != nil {
 			return err

@@ -87,9 +87,7 @@ func (c *nullable[T]) appendNulls(n int) {
 
 // nullAt makes row i null, which had a value.
 func (c *nullable[T]) nullAt(i int) {
-	var none T
 	bitutil.ClearBit(c.bits(), i)
-	c.values[i] = none
 	c.nulls++
 }
 
@@ -154,7 +152,6 @@ func (r *resultRows) addIntegers(p encoding.Points) {
 func (r *resultRows) text(i int, d dictionary) arrow.Array {
 	c := &r.texts[i]
 	indexes := column(arrow.PrimitiveTypes.Int32, arrow.Int32Traits.CastToBytes(c.values), c.valid, c.nulls, r.len())
-	defer indexes.Release()
 	return array.NewDictionaryArray(textType, indexes, d.values)
 }
 
@@ -186,6 +183,5 @@ func column(t arrow.DataType, values, valid []byte, nulls, n int) arrow.Array {
 		buffers[0] = memory.NewBufferBytes(valid[:bitutil.BytesForBits(int64(n))])
 	}
 	data := array.NewData(t, n, buffers, nil, nulls, 0)
-	defer data.Release()
 	return array.MakeFromData(data)
 }

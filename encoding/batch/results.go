@@ -3,6 +3,7 @@ package batch
 import (
 	"encoding/json"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -120,11 +121,7 @@ func NewResultWriter(w io.Writer, described []ResultGroup, opts ResultOptions) *
 // Write adds the points of a group, which must be among those described. It writes
 // batches that become full.
 func (r *ResultWriter) Write(g *ResultGroup) error {
-	aggregated, err := aggregatedList(g.AggregateTags)
-	if err != nil {
-		return err
-	}
-
+	aggregated := aggregatedList(g.AggregateTags)
 	// The aggregated tag keys are metadata of a batch: other ones need another batch.
 	if r.rows.aggregated != aggregated {
 		if err := r.Flush(); err != nil {
@@ -170,12 +167,6 @@ func (r *ResultWriter) Close() error {
 	return r.stream.out.Close()
 }
 
-// Release frees the dictionaries.
-func (r *ResultWriter) Release() {
-	r.metric.values.Release()
-	r.tags.release()
-}
-
 // dictionary is the distinct values of a text column, sorted.
 type dictionary struct {
 	values arrow.Array
@@ -186,14 +177,8 @@ var textType = &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int32, Valu
 
 // newDictionary makes a dictionary of the names in ascending order.
 func newDictionary(set map[string]bool) dictionary {
-	names := make([]string, 0, len(set))
-	for name := range set {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-
+	names := slices.Sorted(maps.Keys(set))
 	b := array.NewStringBuilder(memory.DefaultAllocator)
-	defer b.Release()
 	d := dictionary{index: make(map[string]int32, len(names))}
 	for i, name := range names {
 		b.Append(name)

@@ -14,6 +14,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/ipc"
+	flatbuffers "github.com/google/flatbuffers/go"
 	"github.com/google/go-cmp/cmp"
 
 	"downpour/encoding"
@@ -94,7 +95,6 @@ func TestWriteResults(t *testing.T) {
 func write(t testing.TB, w io.Writer, groups []ResultGroup, opts ResultOptions) {
 	t.Helper()
 	out := NewResultWriter(w, groups, opts)
-	defer out.Release()
 	for i := range groups {
 		if err := out.Write(&groups[i]); err != nil {
 			t.Fatal(err)
@@ -243,7 +243,6 @@ func TestResultWriter_unfinished(t *testing.T) {
 	groups := sampleGroups()
 	var buf bytes.Buffer
 	out := NewResultWriter(&buf, groups, ResultOptions{Query: true})
-	defer out.Release()
 	if err := out.Write(&groups[0]); err != nil || buf.Len() > 0 {
 		t.Fatalf("%d bytes were sent before the batch is full or flushed, want none, error %v", buf.Len(), err)
 	}
@@ -371,12 +370,17 @@ func TestResultReader_columns(t *testing.T) {
 		return in.Columns, in.Each(each)
 	}
 	var got []string
+	pieces := 0
 	columns, err := read(whole, func(g *ResultGroup) error {
+		pieces++
 		got = append(got, rowsOf(g)...)
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if pieces != 2 {
+		t.Errorf("%d pieces of two groups, want one of each", pieces)
 	}
 	if diff := cmp.Diff(ResultColumns{TagKeys: []string{"dc", "host", "tag_value"}}, columns); diff != "" {
 		t.Error(diff)
@@ -394,6 +398,131 @@ func TestResultReader_columns(t *testing.T) {
 	for n := range len(whole) {
 		if _, err := read(whole[:n], func(*ResultGroup) error { return nil }); err == nil {
 			t.Fatalf("cut after %d of %d bytes, no error", n, len(whole))
+		}
+	}
+}
+
+// Rows of two groups are apart if these differ in one thing alone, even in the same batch: the sub-query, or that one
+// has a tag. Those of one group are together.
+func TestResultReader_apart(t *testing.T) {
+	var p encoding.Points
+	p.Append(1, encoding.IntValue(1))
+	p.Append(2, encoding.IntValue(2))
+	group := func(query int, tags ...string) ResultGroup {
+		return ResultGroup{Query: query, Metric: "m", TagKeys: tags, TagValues: tags, Points: p}
+	}
+	groups := []ResultGroup{group(0), group(1), group(1, "dc"), group(1, "dc", "host"), group(1, "host")}
+	var buf bytes.Buffer
+	write(t, &buf, groups, ResultOptions{Query: true})
+	in, err := NewResultReader(&buf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got, want []string
+	for _, g := range groups {
+		want = append(want, fmt.Sprint(g.Query, g.TagKeys, g.Points.Len()))
+	}
+	if err := in.Each(func(g *ResultGroup) error {
+		got = append(got, fmt.Sprint(g.Query, g.TagKeys, g.Points.Len()))
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
+// stumbling is a client to which one write fails, that after some bytes.
+type stumbling struct {
+	left   int
+	failed bool
+}
+
+func (s *stumbling) Write(p []byte) (int, error) {
+	if s.left -= len(p); s.left < 0 && !s.failed {
+		s.failed = true
+		return 0, io.ErrClosedPipe
+	}
+	return len(p), nil
+}
+
+// Whichever write fails, also that of the end mark, a call of the writer returns its error.
+func TestResultWriter_failed(t *testing.T) {
+	groups := sampleGroups()
+	var buf bytes.Buffer
+	write(t, &buf, groups, ResultOptions{})
+	for n := range buf.Len() {
+		out := NewResultWriter(&stumbling{left: n}, groups, ResultOptions{})
+		errs := []error{out.Write(&groups[0]), out.Write(&groups[1]), out.Close()}
+		if err := errors.Join(errs...); !errors.Is(err, io.ErrClosedPipe) {
+			t.Fatalf("failed after %d of %d bytes: got %v, want %v", n, buf.Len(), err, io.ErrClosedPipe)
+		}
+	}
+}
+
+// fieldsOf returns the fields of a record batch message as text, by Arrow's Message.fbs.
+func fieldsOf(message []byte) (fields, metadata []string) {
+	m := rootTable(message)
+	table := func(t flatbuffers.Table, slot flatbuffers.VOffsetT) flatbuffers.Table {
+		return flatbuffers.Table{Bytes: message, Pos: t.Indirect(t.Pos + flatbuffers.UOffsetT(t.Offset(slot)))}
+	}
+	header := table(m, messageHeader)
+	fields = append(fields, fmt.Sprint("version ", m.GetInt16Slot(messageVersion, -1), ", type ", messageType(message),
+		", body ", m.GetInt64Slot(messageBodyLength, -1), ", rows ", header.GetInt64Slot(batchLength, -1)))
+	for _, slot := range []flatbuffers.VOffsetT{batchNodes, batchBuffers} {
+		o := flatbuffers.UOffsetT(header.Offset(slot))
+		for i := range 2 * header.VectorLen(o) {
+			fields = append(fields, fmt.Sprint(slot, " ", i, ": ",
+				header.GetInt64(header.Vector(o)+flatbuffers.UOffsetT(8*i))))
+		}
+	}
+	if header.Offset(batchCompression) != 0 {
+		c := table(header, batchCompression)
+		fields = append(fields, fmt.Sprint("codec ", c.GetByteSlot(compressionCodec, 0),
+			", method ", c.GetByteSlot(6, 0)))
+	}
+	if o := flatbuffers.UOffsetT(m.Offset(12)); o != 0 {
+		for i := range m.VectorLen(o) {
+			pair := flatbuffers.Table{Bytes: message, Pos: m.Indirect(m.Vector(o) + flatbuffers.UOffsetT(4*i))}
+			for _, slot := range []flatbuffers.VOffsetT{4, 6} {
+				metadata = append(metadata, string(pair.ByteVector(flatbuffers.UOffsetT(pair.Offset(slot))+pair.Pos)))
+			}
+		}
+	}
+	return fields, metadata
+}
+
+// copying keeps record batch messages as Arrow has made them.
+type copying struct{ messages [][]byte }
+
+func (c *copying) Start() error { return nil }
+func (c *copying) Close() error { return nil }
+func (c *copying) WritePayload(p ipc.Payload) error {
+	if m := p.Meta().Bytes(); messageType(m) == recordBatchType {
+		c.messages = append(c.messages, bytes.Clone(m))
+	}
+	return nil
+}
+
+// A message with metadata has all that it had without, in each compression, and its pairs.
+func TestWithMetadata(t *testing.T) {
+	for _, c := range Compressions {
+		var kept copying
+		out := NewResultWriter(io.Discard, sampleGroups(), ResultOptions{})
+		opts := append(c.options(), ipc.WithSchema(out.stream.schema))
+		out.stream.out = ipc.NewWriterWithPayloadWriter(&kept, opts...)
+		g := sampleGroups()[0]
+		if err := errors.Join(out.Write(&g), out.Flush()); err != nil || len(kept.messages) != 1 {
+			t.Fatalf("compression %q: %d messages, error %v, want one", c, len(kept.messages), err)
+		}
+		want, none := fieldsOf(kept.messages[0])
+		got, pairs := fieldsOf(withMetadata(kept.messages[0], [][2]string{{"a", "first"}, {"b", ""}}))
+		if diff := cmp.Diff(want, got); diff != "" || none != nil {
+			t.Errorf("compression %q: -before +with metadata\n%s", c, diff)
+		}
+		if diff := cmp.Diff([]string{"a", "first", "b", ""}, pairs); diff != "" {
+			t.Errorf("compression %q: pairs -want +got\n%s", c, diff)
 		}
 	}
 }

@@ -26,16 +26,11 @@ func newResultStream(w io.Writer, schema *arrow.Schema, opts ResultOptions) *res
 	}
 }
 
-// write writes the columns of rows as a batch, and releases them.
+// write writes the columns of rows as a batch. Their memory is the garbage collector's: nothing of answers is released.
 func (s *resultStream) write(cols []arrow.Array, rows *resultRows) error {
 	// out writes the batch through payload, which adds this to it.
 	s.payload.metadata = [][2]string{{AggregateTagsKey, rows.aggregated}}
 	record := array.NewRecord(s.schema, cols, int64(rows.len()))
-	defer record.Release()
-	for _, c := range cols { // the record retains its columns
-		c.Release()
-	}
-
 	if err := s.out.Write(record); err != nil {
 		return fmt.Errorf("batch: cannot write results: %w", err)
 	}
@@ -43,9 +38,9 @@ func (s *resultStream) write(cols []arrow.Array, rows *resultRows) error {
 }
 
 // aggregatedList returns tag keys as the metadata of a batch has them: as a JSON list, [] for none.
-func aggregatedList(keys []string) (string, error) {
-	list, err := json.Marshal(append([]string{}, keys...))
-	return string(list), err
+func aggregatedList(keys []string) string {
+	list, _ := json.Marshal(append([]string{}, keys...)) // strings: this cannot fail
+	return string(list)
 }
 
 // tagTexts are the tag keys of an answer, sorted, with the dictionary of each key's
@@ -100,10 +95,4 @@ func (t *tagTexts) appendIndexes(dst []int32, keys, values []string) []int32 {
 		}
 	}
 	return dst
-}
-
-func (t *tagTexts) release() {
-	for _, d := range t.dictionaries {
-		d.values.Release()
-	}
 }

@@ -23,8 +23,17 @@ func checkedAllocator(t interface {
 	Errorf(string, ...any)
 	Helper()
 }) (mem *memory.CheckedAllocator, check func()) {
-	mem = memory.NewCheckedAllocator(memory.NewGoAllocator())
+	mem = memory.NewCheckedAllocator(dirty{memory.NewGoAllocator()})
 	return mem, func() { mem.AssertSize(t, 0) }
+}
+
+// dirty is an allocator whose memory was used before.
+type dirty struct{ memory.Allocator }
+
+func (d dirty) Allocate(n int) []byte {
+	b := d.Allocator.Allocate(n)
+	memory.Set(b, 0xA5)
+	return b
 }
 
 func drawSeries(t *rapid.T) (s Series) {

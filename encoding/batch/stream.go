@@ -35,12 +35,10 @@ func (s *streamWriter) Close() error {
 
 // WritePayload writes one message.
 func (s *streamWriter) WritePayload(p ipc.Payload) error {
-	meta := p.Meta()
-	defer meta.Release()
-	message := meta.Bytes()
+	message := p.Meta().Bytes()
 
 	// The metadata is of batches, not of the schema and the dictionaries before them.
-	if len(s.metadata) > 0 && messageType(message) == recordBatchType {
+	if messageType(message) == recordBatchType {
 		message = withMetadata(message, s.metadata)
 	}
 
@@ -64,7 +62,7 @@ const (
 
 	batchLength, batchNodes, batchBuffers, batchCompression = 4, 6, 8, 10
 
-	compressionCodec, compressionMethod = 4, 6
+	compressionCodec = 4 // the method is always 0, which a flatbuffer leaves out
 
 	recordBatchType = 3 // of the union MessageHeader
 )
@@ -89,7 +87,7 @@ func withMetadata(message []byte, metadata [][2]string) []byte {
 
 	// A flatbuffer is built from its end: tables and vectors that a table refers to
 	// must be complete before it is begun.
-	b := flatbuffers.NewBuilder(len(message) + 256)
+	b := flatbuffers.NewBuilder(len(message))
 	pairs := appendPairs(b, metadata)
 	batch := copyBatch(b, header)
 
@@ -128,7 +126,6 @@ func copyBatch(b *flatbuffers.Builder, t flatbuffers.Table) flatbuffers.UOffsetT
 		c := flatbuffers.Table{Bytes: t.Bytes, Pos: t.Indirect(o + t.Pos)}
 		b.StartObject(2)
 		b.PrependByteSlot(0, c.GetByteSlot(compressionCodec, 0), 0)
-		b.PrependByteSlot(1, c.GetByteSlot(compressionMethod, 0), 0)
 		compression = b.EndObject()
 	}
 

@@ -199,7 +199,6 @@ func writeArrow(w http.ResponseWriter, f *filler, opts batch.ResultOptions) (sen
 
 	s := &arrowSender{w: w, compressed: opts.Compression != ""}
 	out := batch.NewResultWriter(s, groups, opts)
-	defer out.Release()
 	err = sendGroups(out, s, groups, f.fill, f.pause, f.release)
 	return s.sent, err
 }

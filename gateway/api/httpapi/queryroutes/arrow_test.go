@@ -30,7 +30,6 @@ func TestArrow_sentWhileMerging(t *testing.T) {
 		groups := make([]batch.ResultGroup, 10)
 		s := &arrowSender{w: n}
 		out := batch.NewResultWriter(s, groups, batch.ResultOptions{})
-		defer out.Release()
 		err = sendGroups(out, s, groups, func(i int) (p encoding.Points, err error) {
 			time.Sleep(took)
 			p.Append(int64(i), encoding.IntValue(1))

@@ -37,7 +37,6 @@ func (h *Handlers) expArrow(w http.ResponseWriter, r *http.Request, x *engine.Ex
 			Missing:     httpio.HexRanges(entry.Stats.Missing),
 			Damaged:     entry.Stats.Damaged,
 		})
-	defer out.Release()
 	if err := writeOutputs(r.Context(), out, series); err != nil {
 		if s.sent && t.streaming {
 			return Abort(err)
