@@ -16,7 +16,7 @@ func TestTicket_histograms(t *testing.T) {
 	part := func() *Part {
 		p := examplePart()
 		p.Plan.Rate, p.Plan.Downsample.Function = nil, "sum"
-		p.Plan.Histograms = &Histograms{Codec: 42, Percentiles: []float32{0, 50, 50, 99.9}, Buckets: true}
+		p.Plan.Histograms = &Histograms{Codec: 42, Percentiles: []float32{0, 50, 50, 100}, Buckets: true}
 		p.Mode, p.Range.Start = PartialAggregation, append(p.Range.Start, 7)
 		return p
 	}
@@ -24,7 +24,7 @@ func TestTicket_histograms(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `"Histograms":{"Codec":42,"Percentiles":[0,50,50,99.9],"Buckets":true}`
+	want := `"Histograms":{"Codec":42,"Percentiles":[0,50,50,100],"Buckets":true}`
 	if !strings.Contains(string(ticket), want) {
 		t.Errorf("%s, want it to have %s", ticket, want)
 	}

@@ -123,6 +123,14 @@ func TestIdentity_fieldsStayApart(t *testing.T) {
 			func(p *Plan) { p.Tags[0].Values, p.Tags[1].Values = []encoding.UID{{1}}, nil },
 			func(p *Plan) { p.Tags[0].Values, p.Tags[1].Values = nil, []encoding.UID{{1}} },
 		},
+		"an empty UID of another list": {
+			func(p *Plan) { *p = Plan{TSUIDs: []encoding.UID{{}}} },
+			func(p *Plan) { *p = Plan{GroupBy: []encoding.UID{{}}} },
+		},
+		"a range and a tag": {
+			func(p *Plan) { *p = Plan{Ranges: []KeyRange{{Start: HexBytes{0}}}} },
+			func(p *Plan) { *p = Plan{Tags: []TagPredicate{{}}} },
+		},
 		"ranges": {
 			func(p *Plan) { p.Ranges = []KeyRange{{Start: HexBytes{1}, Stop: HexBytes{2}}} },
 			func(p *Plan) { p.Ranges = []KeyRange{{Start: HexBytes{1, 2}}} },

@@ -63,14 +63,8 @@ func (w *Window) From(ms int64) int {
 // Inside returns the indexes [i, j) of the times whose windows are inside [from, to), in ms: rows of that
 // stretch have all of their points. j is that of the first time at to or later.
 func (w *Window) Inside(from, to int64) (i, j int) {
-	j = w.Len()
-	if to < math.MaxInt64 {
-		j = w.From(to)
-	}
-	if from > math.MinInt64 {
-		i = w.From(from - 1 + w.Range)
-	}
-	return min(i, j), j
+	j = w.From(to)
+	return min(w.From(from+w.Range-1), j), j
 }
 
 // Around returns the window with those of its times whose windows have points in [from, to), in ms; ok is false if

@@ -91,6 +91,10 @@ func TestSeriesTimes(t *testing.T) {
 				t.Fatalf("part %s to %s, row %x: got %t in [%d, %d), want %t",
 					part.Start, part.Stop, row, got, from, to, has)
 			}
+			if has && base == p.From && from != math.MinInt64 || has && base == p.To-3600 && to != math.MaxInt64 {
+				t.Fatalf("part %s to %s has the first or last row %x: got [%d, %d), want no such end",
+					part.Start, part.Stop, row, from, to)
+			}
 		}
 	}
 }
@@ -113,6 +117,12 @@ func TestWindow_refused(t *testing.T) {
 	f("from 101 to 100 ms", func(w *Window, _ *Plan) { w.First = 101 })
 	f("want up to", func(w *Window, _ *Plan) { w.First, w.Step = math.MinInt64, 1<<51 })
 	f("want up to", func(w *Window, _ *Plan) { w.Last, w.Step = math.MaxInt64, 1<<51 })
+	f("want up to", func(w *Window, _ *Plan) { w.First = -8 << 20 })
+	f("<nil>", func(w *Window, _ *Plan) { w.First = w.Last })
+	f("<nil>", func(w *Window, _ *Plan) { w.Range, w.Step = maxWindowMS, maxWindowMS })
+	f("<nil>", func(w *Window, _ *Plan) { w.First, w.Last, w.Step = -maxWindowMS, maxWindowMS, maxWindowMS })
+	f("want up to", func(w *Window, _ *Plan) { w.Range = maxWindowMS + 1 })
+	f("want up to", func(w *Window, _ *Plan) { w.Step = maxWindowMS + 1 })
 	f("with a downsample", func(_ *Window, p *Plan) { p.Downsample = &Downsample{} })
 	f("the aggregator sum", func(_ *Window, p *Plan) { p.Aggregator = "sum" })
 }

@@ -15,7 +15,11 @@
 // them must also survive the tests of the package above, if that imports this one: a package
 // that was split has its tests there. Some that survive both are no gap in the tests: they
 // change only how fast something is, for instance. explained.txt lists them with the reason.
-// Any other one that survives fails the command.
+//
+// packages.txt lists the packages that were gone through whole: of those all faults were tried, and
+// with -whole they are again. Any one that survives there without a reason fails the command. Of the
+// other packages it is known that a part survives: those are reported as open, and fail the
+// command if they are more than mostOpen of a hundred that were tried.
 package main
 
 import (
@@ -54,6 +58,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("mutator", flag.ContinueOnError)
 	each := flags.Int("each", 60, "how many faults of each package are tried; 0 tries all")
 	lasts := flags.Duration("for", 0, "begin no other package after this time; 0 for no limit")
+	whole := flags.Bool("whole", false, "try all faults of the packages that were gone through whole")
 	at := flags.String("at", "", "try all faults that a regexp matches, and no others")
 	jobs := flags.Int("jobs", runtime.GOMAXPROCS(0), "how many faults are tried at once")
 	if err := flags.Parse(args); err != nil {
@@ -70,34 +75,79 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("go list %v: %w", flags.Args(), err)
 	}
-	packages := strings.Fields(string(list))
+	chosen := strings.Fields(string(list))
 	seed, _ := strconv.ParseUint(os.Getenv("TEST_SEED"), 10, 64)
 	r := rand.New(rand.NewPCG(seed, 0))
-	r.Shuffle(len(packages), func(i, j int) { packages[i], packages[j] = packages[j], packages[i] })
+	r.Shuffle(len(chosen), func(i, j int) { chosen[i], chosen[j] = chosen[j], chosen[i] })
 
 	began := time.Now()
-	var all counts
-	for _, pkg := range packages {
+	var all, others counts
+	for _, pkg := range chosen {
 		if *lasts > 0 && time.Since(began) > *lasts {
 			fmt.Fprintf(out, "%v are over\n", *lasts)
 			break
 		}
-		n, err := try(ctx, out, pkg, only, *each, *jobs, r)
+		most := *each
+		if *whole && isWhole(pkg) {
+			most = 0
+		}
+		n, err := try(ctx, out, pkg, only, most, *jobs, r)
 		if errors.Is(err, errNoTests) {
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		all.tried += n.tried
-		all.survived += n.survived
-		all.unexplained += n.unexplained
+		all.add(n)
+		if !isWhole(pkg) {
+			others.add(n)
+		}
 	}
-	fmt.Fprintf(out, "counted: tried=%d survived=%d\n", all.tried, all.survived) // for the record of soak
-	if all.unexplained > 0 {
-		return fmt.Errorf("%d faults were not noticed and are not explained", all.unexplained)
+	fmt.Fprintf(out, "counted: tried=%d survived=%d open=%d\n", // for the record of soak
+		all.tried, all.survived, others.unexplained)
+	if n := all.unexplained - others.unexplained; n > 0 {
+		return fmt.Errorf("%d faults of packages that were gone through whole were not noticed and are not explained", n)
+	}
+	if n := others.unexplained; 100*n > mostOpen*others.tried {
+		return fmt.Errorf("%d of %d faults of the other packages were not noticed and are not explained, want %d %% at most",
+			n, others.tried, mostOpen)
 	}
 	return nil
+}
+
+// mostOpen bounds the faults of packages that were not gone through whole, of a hundred: 8 survived on 2026-12-01, and
+// of few that are drawn more may.
+const mostOpen = 15
+
+//go:embed packages.txt
+var packages string
+
+// isWhole reports whether a package was gone through whole.
+func isWhole(pkg string) bool {
+	return len(said("whole", pkg)) > 0
+}
+
+// alsoBy returns the packages whose tests are for a package, too.
+func alsoBy(pkg string) (by []string) {
+	for _, words := range said("also", pkg) {
+		for _, word := range words {
+			by = append(by, module+word)
+		}
+	}
+	return by
+}
+
+// module begins the path of each package.
+const module = "downpour/"
+
+// said returns what packages.txt says of a package, by the word at the begin of a line.
+func said(word, pkg string) (rest [][]string) {
+	for line := range strings.Lines(packages) {
+		if words := strings.Fields(line); len(words) > 1 && words[0] == word && module+words[1] == pkg {
+			rest = append(rest, words[2:])
+		}
+	}
+	return rest
 }
 
 //go:embed explained.txt
@@ -115,11 +165,31 @@ func isExplained(pkg string, f fault) bool {
 
 // place names a fault as explained.txt does: without its line, which moves.
 func place(pkg string, f fault) string {
-	return strings.TrimPrefix(pkg, "downpour/") + "/" + f.file + ": " + f.what
+	return strings.TrimPrefix(pkg, module) + "/" + f.file + ": " + f.what
+}
+
+// anyNotices reports whether the tests of another package notice a fault.
+func anyNotices(ctx context.Context, others []func() (*program, error), f fault) (bool, error) {
+	for _, program := range others {
+		o, err := program()
+		if err != nil {
+			return false, err
+		}
+		if !o.survives(ctx, f) {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // counts are numbers of faults.
 type counts struct{ tried, survived, unexplained int }
+
+func (c *counts) add(n counts) {
+	c.tried += n.tried
+	c.survived += n.survived
+	c.unexplained += n.unexplained
+}
 
 // try tries some faults of a package.
 func try(ctx context.Context, out io.Writer, pkg string, only *regexp.Regexp, most, jobs int, r *rand.Rand) (
@@ -130,11 +200,10 @@ func try(ctx context.Context, out io.Writer, pkg string, only *regexp.Regexp, mo
 		return n, err
 	}
 	defer os.RemoveAll(tmp)
-	p, err := prepare(ctx, pkg, tmp, jobs)
+	p, others, err := prepare(ctx, pkg, tmp, jobs)
 	if err != nil {
 		return n, err
 	}
-	above := sync.OnceValues(func() (*program, error) { return p.above(ctx, jobs) })
 	chosen := slices.DeleteFunc(slices.Clone(p.reached), func(f fault) bool { return !only.MatchString(f.String()) })
 	if most > 0 && len(chosen) > most {
 		r.Shuffle(len(chosen), func(i, j int) { chosen[i], chosen[j] = chosen[j], chosen[i] })
@@ -152,12 +221,8 @@ func try(ctx context.Context, out io.Writer, pkg string, only *regexp.Regexp, mo
 				if failed != nil || !p.survives(ctx, f) {
 					continue
 				}
-				a, err := above()
-				if err != nil {
-					failed = err
-					continue
-				}
-				if a != nil && !a.survives(ctx, f) {
+				noticed, err := anyNotices(ctx, others, f)
+				if failed = err; noticed || err != nil {
 					continue
 				}
 				mu.Lock()
@@ -165,9 +230,12 @@ func try(ctx context.Context, out io.Writer, pkg string, only *regexp.Regexp, mo
 				word := "explained"
 				if !isExplained(pkg, f) {
 					n.unexplained++
-					word = "SURVIVED "
+					word = "open     "
+					if isWhole(pkg) {
+						word = "SURVIVED "
+					}
 				}
-				fmt.Fprintf(out, "%s %s/%s\n", word, strings.TrimPrefix(pkg, "downpour/"), f)
+				fmt.Fprintf(out, "%s %s/%s\n", word, strings.TrimPrefix(pkg, module), f)
 				mu.Unlock()
 			}
 			return failed

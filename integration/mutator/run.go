@@ -68,52 +68,72 @@ func list(ctx context.Context, pkg string) (l listed, err error) {
 // errNoTests is returned of a package that has none.
 var errNoTests = errors.New("no tests")
 
-// prepare compiles a package's tests into tmp, and runs them with all faults off, some at once, which must pass.
-func prepare(ctx context.Context, pkg, tmp string, jobs int) (*program, error) {
+// prepare returns the test program of a package with its faults, compiled into tmp and tried with all of them off,
+// which must pass; and the programs of other packages whose tests are for this one, too: of the one above, if that
+// imports it, and of those that whole.txt names. Without tests of its own the first of those stands for it.
+func prepare(ctx context.Context, pkg, tmp string, jobs int) (p *program, others []func() (*program, error), err error) {
 	l, err := list(ctx, pkg)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	if len(l.TestGoFiles)+len(l.XTestGoFiles) == 0 {
-		return nil, errNoTests
+	var suites []listed
+	if len(l.TestGoFiles)+len(l.XTestGoFiles) > 0 {
+		suites = append(suites, l)
 	}
-	p := &program{
-		path: filepath.Join(tmp, "tests"),
-		dir:  l.Dir,
-		pkg:  l.ImportPath,
-		tmp:  tmp,
-		args: append([]string{"-test.failfast"}, rapidflags.Of(l.Dir)...),
+	more, err := alsoTested(ctx, l)
+	if err != nil {
+		return nil, nil, err
 	}
-	if err := p.build(ctx, l, tmp); err != nil {
-		return nil, err
+	if suites = append(suites, more...); len(suites) == 0 {
+		return nil, nil, errNoTests
 	}
-	return p, p.baseline(ctx, jobs)
+	p = newProgram(l, suites[0], tmp, 0)
+	if err := p.build(ctx, l, suites[0], tmp); err != nil {
+		return nil, nil, err
+	}
+	for i, s := range suites[1:] {
+		others = append(others, sync.OnceValues(func() (*program, error) {
+			o := newProgram(l, s, tmp, 1+i)
+			o.overlay, o.faults = p.overlay, p.faults
+			if out, err := o.compile(ctx, s.ImportPath); err != nil {
+				return nil, fmt.Errorf("%s with the faults of %s: %w\n%s", s.ImportPath, l.ImportPath, err, out)
+			}
+			return o, o.baseline(ctx, jobs)
+		}))
+	}
+	return p, others, p.baseline(ctx, jobs)
 }
 
-// above is the test program of the package above with the same faults, nil if that has no tests or does not import
-// the package.
-func (p *program) above(ctx context.Context, jobs int) (*program, error) {
-	dir := filepath.Dir(p.dir)
-	if files, err := filepath.Glob(filepath.Join(dir, "*.go")); err != nil || len(files) == 0 {
-		return nil, err
+// newProgram is the program of a suite of tests with the faults of a package, not yet compiled.
+func newProgram(l, suite listed, tmp string, number int) *program {
+	return &program{
+		path: filepath.Join(tmp, fmt.Sprint("tests", number)),
+		dir:  suite.Dir,
+		pkg:  l.ImportPath,
+		tmp:  tmp,
+		args: append([]string{"-test.failfast"}, rapidflags.Of(suite.Dir)...),
 	}
-	l, err := list(ctx, path.Dir(p.pkg))
-	if err != nil || len(l.TestGoFiles)+len(l.XTestGoFiles) == 0 || !slices.Contains(l.Imports, p.pkg) {
-		return nil, err
+}
+
+// alsoTested returns the other packages whose tests are for this one, too, those that are named first.
+func alsoTested(ctx context.Context, l listed) (suites []listed, err error) {
+	for _, name := range alsoBy(l.ImportPath) {
+		s, err := list(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		suites = append(suites, s)
 	}
-	a := &program{
-		path:    filepath.Join(p.tmp, "above"),
-		dir:     l.Dir,
-		pkg:     p.pkg,
-		overlay: p.overlay,
-		tmp:     p.tmp,
-		args:    append([]string{"-test.failfast"}, rapidflags.Of(l.Dir)...),
-		faults:  p.faults,
+	if files, _ := filepath.Glob(filepath.Join(filepath.Dir(l.Dir), "*.go")); len(files) > 0 {
+		above, err := list(ctx, path.Dir(l.ImportPath))
+		if err != nil {
+			return nil, err
+		}
+		if slices.Contains(above.Imports, l.ImportPath) && len(above.TestGoFiles)+len(above.XTestGoFiles) > 0 {
+			suites = append(suites, above)
+		}
 	}
-	if out, err := a.compile(ctx, l.ImportPath); err != nil {
-		return nil, fmt.Errorf("%s with the faults of %s: %w\n%s", l.ImportPath, p.pkg, err, out)
-	}
-	return a, a.baseline(ctx, jobs)
+	return suites, nil
 }
 
 // compile compiles the tests of a package with the faults.
@@ -123,7 +143,7 @@ func (p *program) compile(ctx context.Context, tests string) ([]byte, error) {
 }
 
 // build compiles the tests with faults in all files. Lines that do not compile with theirs lose them.
-func (p *program) build(ctx context.Context, l listed, tmp string) error {
+func (p *program) build(ctx context.Context, l, suite listed, tmp string) error {
 	except := map[string]map[int]bool{} // lines by file
 	for _, name := range l.GoFiles {
 		except[name] = map[int]bool{}
@@ -133,7 +153,7 @@ func (p *program) build(ctx context.Context, l listed, tmp string) error {
 		if p.overlay, err = p.write(l, tmp, except); err != nil {
 			return err
 		}
-		out, err := p.compile(ctx, l.ImportPath)
+		out, err := p.compile(ctx, suite.ImportPath)
 		if err == nil {
 			return nil
 		}

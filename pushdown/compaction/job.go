@@ -121,7 +121,7 @@ func (j *Job) stale(w rowWork) bool { return j.Now().Sub(w.readAt) > max(j.Margi
 // compactPage compacts rows and adds them to counts. Rows that others have written to since they were
 // read are read and tried again, up to attempts times.
 func (j *Job) compactPage(ctx context.Context, rows []rowWork, counts *Counts) error {
-	for attempt := 1; len(rows) > 0; attempt++ {
+	for attempt := 1; ; attempt++ {
 		retry, err := j.attempt(ctx, rows, counts)
 		if err != nil || len(retry) == 0 {
 			return err
@@ -148,7 +148,6 @@ func (j *Job) compactPage(ctx context.Context, rows []rowWork, counts *Counts) e
 		}
 		slices.SortFunc(rows, func(a, b rowWork) int { return bytes.Compare(a.row.Key, b.row.Key) })
 	}
-	return nil
 }
 
 // attempt decides about rows and carries the plans out: it puts the merged cells, and then deletes the

@@ -27,6 +27,7 @@ type bench struct {
 	now  int64
 	// before is called before the changes of the job, which are counted from 1.
 	before func(change int)
+	refuse error // of all changes, if it is set
 	// afterRead, if set, is called after each reading of rows.
 	afterRead func()
 	changes   int
@@ -70,6 +71,9 @@ func (b *bench) ChangeIf(ctx context.Context, table, family string, changes []st
 	b.mu.Unlock()
 	if b.before != nil {
 		b.before(n)
+	}
+	if b.refuse != nil {
+		return nil, b.refuse
 	}
 	return b.st.ChangeIf(ctx, table, family, changes)
 }
@@ -144,7 +148,7 @@ func TestJob_rows(t *testing.T) {
 	b.run()
 	b.want(strings.TrimSpace(want))
 	if b.sum != dry || b.sum.Compacted != 200 || b.sum.Left[Appended] != 51 || b.sum.Cells != 400 ||
-		b.sum.Bytes != 1200 || b.sum.BytesNow != 1400 {
+		b.sum.Bytes != 1200 || b.sum.BytesNow != 1400 || b.sum.Versions != 400 {
 		t.Errorf("counts %+v, in a dry run %+v", b.sum, dry)
 	}
 	b.run()
@@ -243,20 +247,36 @@ func TestJob_withoutPoints(t *testing.T) {
 	}
 }
 
-// TestJob_oneWrittenInBetween: of the rows of one call the one that was written to is read again.
-func TestJob_oneWrittenInBetween(t *testing.T) {
+// TestJob_refusedChanges: if the store takes no changes, the job ends with its error, and the table is as before.
+func TestJob_refusedChanges(t *testing.T) {
+	b := newBench(t)
+	b.put(1, "\x00\x00", "\x01", 0)
+	b.put(1, "\x00\x10", "\x02", 1)
+	b.refuse = errors.New("no memory")
+	if err := b.job.Run(t.Context(), store.KeyRange{}, nil); !errors.Is(err, b.refuse) {
+		t.Errorf("got %v, want %v", err, b.refuse)
+	}
+	b.want("1 0000=01@0 1 0010=02@1")
+}
+
+// TestJob_someWrittenInBetween: of the rows of one call those that were written to are read again, the one before its
+// merged cell was put as the one before its parts were deleted.
+func TestJob_someWrittenInBetween(t *testing.T) {
 	b := newBench(t)
 	for series := range byte(3) {
 		b.put(series, "\x00\x00", "\x01", 0)
 		b.put(series, "\x00\x10", "\x02", 1)
 	}
 	b.before = func(change int) {
-		if change == 1 {
+		switch change {
+		case 1:
 			b.put(1, "\x00\x10", "\x03", 2)
+		case 2:
+			b.put(0, "\x00\x10", "\x02", 3)
 		}
 	}
 	b.run()
-	b.want("0 00000010=010200@1 1 00000010=010300@2 2 00000010=010200@1")
+	b.want("0 00000010=010200@3 1 00000010=010300@2 2 00000010=010200@1")
 	if b.sum.Compacted != 3 || b.sum.Rows != 3 {
 		t.Errorf("counts %v", &b.sum)
 	}

@@ -106,6 +106,9 @@ func checkPlan(t testing.TB, row store.VersionRow, fix bool) Plan {
 	all = append(all, p.Delete...)
 	same("alone", all)
 
+	if !slices.IsSorted(p.Stamps) || len(slices.Compact(slices.Clone(p.Stamps))) != len(p.Stamps) {
+		t.Fatalf("stamps %d, want them ascending, each once", p.Stamps)
+	}
 	points := 0
 	h := newHistory(all)
 	for _, v := range h.unhidden {
@@ -181,8 +184,10 @@ func TestDecide_reasons(t *testing.T) {
 		{"one is hidden", ab(mark(store.VersionMarker, "\x00\x10", 1)), Options{}, Single, 0, false},
 		{"a marker of another version", ab(mark(store.VersionMarker, "\x00\x10", 0)), Options{}, None, 2, false},
 		{"the row is deleted", ab(mark(store.FamilyMarker, "", 1)), Options{}, Single, 0, false},
+		{"the versions of a time are deleted", ab(mark(store.FamilyVersionMarker, "", 1)), Options{}, Single, 0, false},
 		{"an older version", ab(put("\x00\x10", "\x09", -5)), Options{}, None, 3, false},
 		{"a young cell", ab(), Options{OlderThan: at}, Young, 0, false},
+		{"a cell of just the age", ab(), Options{OlderThan: at + 1}, None, 2, false},
 		{"a young annotation", ab(put("\x01\x00\x00", "{}", 9)), Options{OlderThan: at + 5}, Young, 0, false},
 		{"an annotation and a histogram", ab(put("\x01\x00\x00", "{}", 9), put("\x06\x00\x00", "\x01\x02", 9)),
 			Options{}, None, 2, false},
@@ -205,8 +210,11 @@ func TestDecide_reasons(t *testing.T) {
 		{"times of data",
 			[]store.Version{put("\x00\x00", "\x01", -5_000_000), put("\x00\x10", "\x02", -4_999_000)}, Options{},
 			DataTimes, 0, false},
+		{"one time of data", []store.Version{put("\x00\x00", "\x01", -5_000_000), b}, Options{}, None, 2, false},
 		{"unreadable", []store.Version{a, put("\x00\x10", "\x02\x03\x04", 0)}, Options{}, Unreadable, 0, false},
 		{"an empty qualifier", ab(put("", "x", 0)), Options{}, Unreadable, 0, false},
+		{"an empty qualifier that is deleted", ab(put("", "x", -5), mark(store.VersionMarker, "", -5)), Options{}, None, 2,
+			false},
 		{"a wrong end", []store.Version{a, put("\x00\x10\x00\x20", "\x02\x03\x07", 0)}, Options{}, Unreadable, 0,
 			false},
 		{"hidden by a column marker", ab(mark(store.ColumnMarker, "\x00\x00\x00\x10", 1)), Options{}, Hidden, 0, false},

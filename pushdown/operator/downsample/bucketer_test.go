@@ -270,6 +270,8 @@ func TestCalendarBuckets(t *testing.T) {
 	// The hour before three is skipped, so that the hour of three begins with the change.
 	f("America/New_York", 15, "m", "2013-03-10 03:00", "2013-03-10 03:15", "2013-03-10 03:00", "2013-03-10 03:15")
 	f("UTC", 3, "w", "2013-03-13 00:00", "2013-03-31 01:00", "2013-03-10 00:00", "2013-03-31 00:00")
+	// Of several days, too, buckets are counted from the begin of the year.
+	f("UTC", 3, "d", "2013-02-14 00:00", "2013-02-15 00:00", "2013-02-12 00:00", "2013-02-15 00:00")
 	f("UTC", 1, "n", "2013-01-31 00:00", "2013-03-01 00:00", "2013-01-01 00:00", "2013-02-01 00:00", "2013-03-01 00:00")
 	f("UTC", 5, "n", "2013-11-30 00:00", "2014-04-01 00:00", "2013-11-01 00:00", "2014-04-01 00:00")
 	f("UTC", 1, "y", "2013-12-31 00:00", "2014-01-01 00:00", "2013-01-01 00:00", "2014-01-01 00:00")
@@ -278,6 +280,51 @@ func TestCalendarBuckets(t *testing.T) {
 	f("UTC", 7, "h", "2013-03-31 20:00", "2013-04-01 09:00", "2013-03-31 15:00", "2013-03-31 22:00", "2013-04-01 05:00")
 	f("UTC", 90, "m", "2013-03-31 23:00", "2013-04-01 01:00", "2013-03-31 22:30", "2013-04-01 00:00")
 	f("UTC", 7, "m", "2013-03-31 01:00", "2013-03-31 01:15", "2013-03-31 00:56", "2013-03-31 01:10")
+}
+
+// A series with gaps has its points in the buckets that they have in one without, also where a point is the first
+// moment of a bucket after some that are empty.
+func TestCalendar_gaps(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		d := &scanplan.Downsample{Calendar: true, Interval: 1, Function: "count", Fill: scanplan.FillNone,
+			Unit:  rapid.SampledFrom([]string{"h", "d", "w", "n"}).Draw(t, "unit"),
+			Count: rapid.IntRange(1, 3).Draw(t, "count"),
+			Zone:  rapid.SampledFrom([]string{"UTC", "America/Sao_Paulo", "Europe/Berlin"}).Draw(t, "zone")}
+		starts := func(points []int64) []int64 {
+			b, err := New(d, 0, 1<<31, 0, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, ms := range points {
+				b.Points([]int64{ms}, []float64{1})
+			}
+			times, _ := b.Finish()
+			return times
+		}
+		const every = 3_600_000
+		dense := []int64{rapid.Int64Range(374_000, 378_000).Draw(t, "first hour") * every}
+		for range 24 * 100 {
+			dense = append(dense, dense[len(dense)-1]+every)
+		}
+		all := starts(dense)
+		points, want := dense[:1:1], all[:1:1]
+		for i, start := range all[1:] {
+			if rapid.Bool().Draw(t, "empty") {
+				continue
+			}
+			want = append(want, start)
+			if rapid.Bool().Draw(t, "at its start") {
+				points = append(points, start)
+			} else if i+2 < len(all) {
+				points = append(points, all[i+2]-1)
+			} else {
+				points = append(points, start+1)
+			}
+		}
+		if diff := cmp.Diff(want, starts(points)); diff != "" {
+			t.Errorf("%d%s in %s: points at %d: want -, got +: %s", d.Count, d.Unit, d.Zone, points, diff)
+		}
+	})
 }
 
 // In UTC, calendar buckets of a length that divides the day are those of the fixed interval: where
@@ -463,9 +510,19 @@ func checkEven(t *rapid.T, b *Bucketer, d *scanplan.Downsample, entries []byte) 
 	if !ok || !plain {
 		t.Fatalf("even: %t, plain: %t: % X", ok, plain, entries)
 	}
-	for range 2 { // the second time with the memory of the first
+	var times []int64
+	for _, offset := range offsets {
+		times = append(times, 3_600_000+int64(offset))
+	}
+	for range 2 { // the second time with the memory of the first, and after points by themselves
 		gotTimes, got := b.AppendEvenlySpaced([]int64{1}, []float64{1}, 3_600_000, &even)
-		wantTimes, want := b.AppendHour([]int64{1}, []float64{1}, 3_600_000, offsets, values)
+		b.Points(times, values)
+		wantTimes, want := b.Finish()
+		if diff := cmp.Diff(text(wantTimes, want), text(gotTimes[1:], got[1:])); diff != "" {
+			t.Fatalf("%s: points by themselves -, evenly spaced +: %s", d, diff)
+		}
+		b.Reset()
+		wantTimes, want = b.AppendHour([]int64{1}, []float64{1}, 3_600_000, offsets, values)
 		if diff := cmp.Diff(text(wantTimes, want), text(gotTimes, got)); diff != "" {
 			t.Fatalf("%s: want -, got +: %s", d, diff)
 		}

@@ -1,16 +1,14 @@
 package downsample
 
-import "math"
-
 // fixed is buckets of one width, in ms, aligned to 1970 and not to the query's start.
 type fixed int64
 
 // floor returns the start of the bucket of t.
 func (f fixed) floor(t int64) int64 { return t - t%int64(f) }
 
-// bounds returns the bucket of t. Mostly it is the one after prev.
+// bounds returns the bucket of t. Mostly it is the one after prev, which is math.MinInt64 at first.
 func (f fixed) bounds(t, prev int64) (start, end int64) {
-	if start = prev; prev == math.MinInt64 || t >= prev+int64(f) {
+	if start = prev; t >= prev+int64(f) {
 		start = f.floor(t)
 	}
 	return start, start + int64(f)
