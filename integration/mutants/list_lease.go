@@ -20,7 +20,7 @@ var ofLeases = []mutant{
 		test: "TestStores",
 	}, {
 		name: "lease-forgets-the-state", file: "pushdown/lease/keeper.go",
-		old: "old.Beat + 1, state: old.state}", new: "old.Heartbeat + 1}",
+		old: "Turn: turn, state: old.state}", new: "Turn: turn}",
 		test: "TestTake_dead",
 	}, {
 		name: "lease-outlives-its-renewal",

@@ -174,7 +174,7 @@ func (k *Keeper) attempt(ctx context.Context, name string, turns []string) (l *L
 	}
 
 	began, turn := time.Now(), turns[len(turns)-1]
-	next, err := record{Holder: k.Holder, Turn: turn, Beat: old.Beat + 1, state: old.state}.encoded()
+	next, err := record{Holder: k.Holder, Turn: turn, state: old.state}.encoded()
 	if err != nil {
 		return nil, "", err
 	}
@@ -200,9 +200,6 @@ func (k *Keeper) attempt(ctx context.Context, name string, turns []string) (l *L
 		return nil, now.Holder, nil // another was faster
 	}
 
-	k.mu.Lock()
-	delete(k.seen, name)
-	k.mu.Unlock()
 	l = newLease(ctx, k, name, next, began)
 	go l.renew()
 	return l, "", nil

@@ -514,6 +514,53 @@ func TestKeeper_manyNames(t *testing.T) {
 		if n := expired(); n != 1200 {
 			t.Errorf("%d leases of 1200 are expired, want all", n)
 		}
+		time.Sleep(2*k.deadAfter() + 1)
+		k.isExpired("another", record{value: []byte("x")})
+		if n := len(k.seen); n != 1 {
+			t.Errorf("%d leases are remembered, want the only one that was read lately", n)
+		}
+	})
+}
+
+// A lease that was taken by one who knew that its holder was dead is lost, and the next write of the holder, if it
+// lives, says so. A lease that was released twice, even after another has taken it, is released.
+func TestLease_taken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOffice(t, rand.New(rand.NewPCG(5, 5)))
+		first, _ := o.worker(1, 0, false)
+		second, _ := o.worker(2, 0, false)
+		second.Gone = func(holder string) bool { return holder == "w1" }
+		lost, err := first.Take(t.Context(), "x")
+		if err != nil || lost.State() != nil {
+			t.Fatalf("state %q of a new lease, error %v, want nil and none", lost.State(), err)
+		}
+		taken, ok, err := second.Try(t.Context(), "x")
+		if err != nil || !ok {
+			t.Fatalf("the lease of a dead holder is not taken: %v", err)
+		}
+		if err := lost.Save(t.Context(), []byte("late")); !errors.Is(err, ErrLost) {
+			t.Errorf("a state was saved under a lost lease: got %v, want %v", err, ErrLost)
+		}
+		if cause := context.Cause(lost.Context()); !errors.Is(cause, ErrLost) {
+			t.Errorf("the context of the lost lease: got %v, want %v", cause, ErrLost)
+		}
+
+		if err := taken.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		again, err := first.Take(t.Context(), "x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := taken.Release(t.Context()); err != nil {
+			t.Errorf("released for the second time: %v", err)
+		}
+		if state := again.State(); state != nil {
+			t.Errorf("state %q, want nil: none was saved", state)
+		}
+		if err := again.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
 	})
 }
 
