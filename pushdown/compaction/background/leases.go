@@ -34,7 +34,7 @@ func (w *Worker) readLeases(ctx context.Context, due []*region) error {
 		case s.Held && !s.Expired:
 			w.totals.Add(func(t *totals) { t.held++ })
 			r.due = time.Now().Add(heldWait)
-		case !s.Held && len(s.State) > 0:
+		case !s.Held:
 			w.skipDone(r, s.State)
 		}
 	}

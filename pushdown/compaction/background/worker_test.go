@@ -217,6 +217,9 @@ func TestWorker(t *testing.T) {
 			if len(of) < 2 || !slices.IsSortedFunc(of, func(a, b string) int { return strings.Compare(b, a) }) {
 				w.Errorf("%s: intervals from %q, want newer ones first", region, of)
 			}
+			if region == `region=""` && len(of) < 5 {
+				w.Errorf("%s: intervals from %q of 30 hours with rows, want steps of six", region, of)
+			}
 		}
 
 		// An hour of now, and a late point in an old one.
