@@ -109,8 +109,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return fmt.Errorf("%d faults of packages that were gone through whole were not noticed and are not explained", n)
 	}
 	if n := others.unexplained; 100*n > mostOpen*others.tried {
-		return fmt.Errorf("%d of %d faults of the other packages were not noticed and are not explained, want %d %% at most",
-			n, others.tried, mostOpen)
+		return fmt.Errorf("%d of %d faults of the other packages were not noticed and are not explained, "+
+			"want %d %% at most", n, others.tried, mostOpen)
 	}
 	return nil
 }

@@ -71,7 +71,9 @@ var errNoTests = errors.New("no tests")
 // prepare returns the test program of a package with its faults, compiled into tmp and tried with all of them off,
 // which must pass; and the programs of other packages whose tests are for this one, too: of the one above, if that
 // imports it, and of those that whole.txt names. Without tests of its own the first of those stands for it.
-func prepare(ctx context.Context, pkg, tmp string, jobs int) (p *program, others []func() (*program, error), err error) {
+func prepare(ctx context.Context, pkg, tmp string, jobs int) (
+	p *program, others []func() (*program, error), err error,
+) {
 	l, err := list(ctx, pkg)
 	if err != nil {
 		return nil, nil, err

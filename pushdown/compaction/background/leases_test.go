@@ -3,6 +3,7 @@ package background
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -42,44 +43,49 @@ func TestWorker_nextDue(t *testing.T) {
 	}
 }
 
+// saveDone saves under a lease that all hours of a region are done, which ended at stop then, and releases it.
+func saveDone(w *world, l *lease.Lease, worker *Worker, r *region, stop string) {
+	w.Helper()
+	sealed, _ := worker.sealed(r)
+	state, err := json.Marshal(progress{Stop: key(stop), Done: []span{{0, sealed}}, Oldest: hour, Again: sealed})
+	if err != nil {
+		w.Fatal(err)
+	}
+	if err := errors.Join(l.Save(w.Context(), state), l.Release(w.Context())); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// leased is a worker that does not run, with regions by their first keys, on whose leases others work.
+func leased(w *world) (worker *Worker, of map[string]*region, take func(name string, from lease.Cells) *lease.Lease) {
+	if err := lease.CreateTable(w.Context(), w.st, "state"); err != nil {
+		w.Fatal(err)
+	}
+	worker = New(Config{Store: w.st, Table: "tsdb", Schema: encoding.DefaultSchema(), Margin: margin,
+		Leases: &lease.Keeper{Store: w.st, Table: "state", Holder: "this"}})
+	of = map[string]*region{}
+	for _, name := range []string{"dead", "done", "held", "new", "part"} {
+		of[name] = &region{KeyRange: store.KeyRange{Start: []byte(name), Stop: []byte(name + "~")}}
+		worker.regions = append(worker.regions, of[name])
+	}
+	return worker, of, func(name string, from lease.Cells) *lease.Lease {
+		k := &lease.Keeper{Store: from, Table: "state", Holder: name}
+		l, err := k.Take(w.Context(), compaction.LeaseName("tsdb", []byte(name)))
+		if err != nil {
+			w.Fatal(err)
+		}
+		return l
+	}
+}
+
 // A worker learns by one call which of its regions others hold, have done, or have left by dying. It makes that call
 // again when what it knows is old, also in the middle of a region.
 func TestWorker_leases(t *testing.T) {
 	simulate(t, nil, func(w *world) {
-		if err := lease.CreateTable(w.Context(), w.st, "state"); err != nil {
-			w.Fatal(err)
-		}
-		names := []string{"dead", "done", "held", "new", "part"}
-		worker := New(Config{Store: w.st, Table: "tsdb", Schema: encoding.DefaultSchema(), Margin: margin,
-			Leases: &lease.Keeper{Store: w.st, Table: "state", Holder: "this"}})
-		of := map[string]*region{}
-		for _, name := range names {
-			of[name] = &region{KeyRange: store.KeyRange{Start: []byte(name), Stop: []byte(name + "~")}}
-			worker.regions = append(worker.regions, of[name])
-		}
-		take := func(name string, from lease.Cells) *lease.Lease {
-			k := &lease.Keeper{Store: from, Table: "state", Holder: name}
-			l, err := k.Take(w.Context(), compaction.LeaseName("tsdb", []byte(name)))
-			if err != nil {
-				w.Fatal(err)
-			}
-			return l
-		}
+		worker, of, take := leased(w)
 		// All hours of two regions are done, but one was as large as a part of it is now.
 		for name, stop := range map[string]string{"done": "done~", "part": "part"} {
-			sealed, _ := worker.sealed(of[name])
-			p := progress{Stop: key(stop), Done: []span{{0, sealed}}, Oldest: hour, Again: sealed}
-			state, err := json.Marshal(p)
-			if err != nil {
-				w.Fatal(err)
-			}
-			l := take(name, w.st)
-			if err := l.Save(w.Context(), state); err != nil {
-				w.Fatal(err)
-			}
-			if err := l.Release(w.Context()); err != nil {
-				w.Fatal(err)
-			}
+			saveDone(w, take(name, w.st), worker, of[name], stop)
 		}
 		hung := &hanging{Store: w.st}
 		held, dead := take("held", w.st), take("dead", hung)
@@ -117,14 +123,14 @@ func TestWorker_leases(t *testing.T) {
 
 		hung.kill()
 		urgent := 0
-		for range 60 {
+		for second := 1; second <= 60; second++ {
 			pass(time.Second)
 			before := worker.leasesRead
 			if worker.urgent(w.Context()) && urgent == 0 {
-				urgent = int(time.Since(began).Seconds())
+				urgent = second
 			}
-			if age := time.Since(before); worker.leasesRead.Equal(before) != (age < readEvery) {
-				w.Fatalf("leases were read %v after the last time, want every %v", age, readEvery)
+			if read := !worker.leasesRead.Equal(before); read != (second%5 == 0) {
+				w.Fatalf("leases were read in second %d: %t, want them read every five", second, read)
 			}
 		}
 		if urgent < 30 || !of["dead"].dead || of["held"].dead {
