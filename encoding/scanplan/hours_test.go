@@ -64,7 +64,8 @@ func TestPlan_Between(t *testing.T) {
 	p.From, p.To = 0, 3600 // 1970 has begun
 	p.Start, p.End = 0, 1
 	for i := range p.Ranges {
-		p.Ranges[i] = KeyRange{Start: s.AppendRangeKey(nil, i, p.Metric, 0), Stop: s.AppendRangeKey(nil, i, p.Metric, 3600)}
+		p.Ranges[i].Start = s.AppendRangeKey(nil, i, p.Metric, 0)
+		p.Ranges[i].Stop = s.AppendRangeKey(nil, i, p.Metric, 3600)
 	}
 	if err := p.Validate(); err != nil {
 		t.Errorf("the first hour of all: %v", err)

@@ -106,7 +106,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	fmt.Fprintf(out, "counted: tried=%d survived=%d open=%d\n", // for the record of soak
 		all.tried, all.survived, others.unexplained)
 	if n := all.unexplained - others.unexplained; n > 0 {
-		return fmt.Errorf("%d faults of packages that were gone through whole were not noticed and are not explained", n)
+		return fmt.Errorf("%d faults of packages that were gone through whole were not noticed, "+
+			"and are not explained", n)
 	}
 	if n := others.unexplained; 100*n > mostOpen*others.tried {
 		return fmt.Errorf("%d of %d faults of the other packages were not noticed and are not explained, "+
