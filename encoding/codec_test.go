@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -22,6 +23,7 @@ func TestSchemaValidate(t *testing.T) {
 	f("", func(*Schema) {})
 	f("", func(s *Schema) { s.SaltWidth, s.SaltBuckets = 1, 256 })
 	f("", func(s *Schema) { s.SaltWidth, s.SaltBuckets = 8, 1<<31-1 })
+	f("", func(s *Schema) { s.SaltWidth, s.SaltBuckets = 1, 1 })
 	f("", func(s *Schema) { s.SaltBuckets = 0 })
 	f("salt buckets 257 with salt width 1, want 1 to 256", func(s *Schema) { s.SaltWidth, s.SaltBuckets = 1, 257 })
 	f("salt buckets 0 ", func(s *Schema) { s.SaltWidth, s.SaltBuckets = 1, 0 })
@@ -58,6 +60,33 @@ func TestValidateName(t *testing.T) {
 	f("a²", `Invalid metric name ("a²"): illegal character: ²`)
 	f("a\xff", "Invalid metric name (\"a\xff\"): illegal character: \uFFFD")
 	f("𝒜", `Invalid metric name ("𝒜"): illegal character: 𝒜`) // a letter, but in Java two chars, which are none
+}
+
+// All digits and letters of ASCII are in names. Each byte of a stored name is a character, and a number is what all
+// bytes of a UID say.
+func TestNames_everyByte(t *testing.T) {
+	for c := range 0x80 {
+		r := rune(c)
+		want := unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("-_./", r)
+		if err := ValidateName("tag", "a"+string(r)); (err == nil) != want {
+			t.Errorf("%q: error %v, want it allowed: %t", r, err, want)
+		}
+	}
+	for c := range 0x100 {
+		if got, want := ParseName([]byte{'a', byte(c)}), "a"+string(rune(c)); got != want {
+			t.Errorf("byte %02X: got %q, want %q", c, got, want)
+		}
+	}
+	for width := 1; width <= 8; width++ {
+		most := ^uint64(0) >> (64 - 8*width)
+		uid, err := AppendUID(nil, most-1, width)
+		if err != nil || len(uid) != width || UIDNumber(uid) != most-1 {
+			t.Errorf("%d on %d bytes: got % X, the number %d, %v", most-1, width, uid, UIDNumber(uid), err)
+		}
+		if uid, err := AppendUID(nil, most+1, width); (err == nil) != (width == 8) {
+			t.Errorf("%d on %d bytes: got % X, %v", most+1, width, uid, err)
+		}
+	}
 }
 
 func TestName_isLatin1(t *testing.T) {

@@ -1,6 +1,7 @@
 package encoding
 
 import (
+	"bytes"
 	"fmt"
 	"strconv"
 	"time"
@@ -101,15 +102,8 @@ func (p *page) line(b []byte, perLine int, meaning string) {
 	if meaning != "" {
 		p.dst = append(append(p.dst, "  "...), meaning...)
 	}
-	p.dst = append(trimRight(p.dst), '\n')
+	p.dst = append(bytes.TrimRight(p.dst, " "), '\n')
 	p.at += len(b)
-}
-
-func trimRight(b []byte) []byte {
-	for len(b) > 0 && b[len(b)-1] == ' ' {
-		b = b[:len(b)-1]
-	}
-	return b
 }
 
 func plural(n int) string {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -157,6 +158,36 @@ func shownBytes(t *testing.T, text []byte) (b []byte) {
 }
 
 func isUpperHex(c byte) bool { return '0' <= c && c <= '9' || 'A' <= c && c <= 'F' }
+
+// What is rarely seen is shown, too: a key alone, a wrong salt of the only bucket, text that is no UTF-8, values that
+// are cut, cells without a value, and long lines.
+func TestDescribe_rare(t *testing.T) {
+	s := DefaultSchema()
+	s.SaltWidth, s.SaltBuckets = 1, 1
+	row := []byte("\x05\x00\x00\x01\x50\xe2\x27\x00\x00\x00\x01\x00\x00\x01")
+	describe := func(qualifier, value string) string {
+		c := Cell{Row: row, Family: FamilyData, Qualifier: []byte(qualifier), Value: []byte(value)}
+		return string(s.Describe(nil, KindOf(FamilyData, c.Qualifier), c))
+	}
+	all := describe("\x00\x00\x00\x10", "\x01\x02")
+	for what, c := range map[string]struct{ got, want string }{
+		"a key":       {all[:min(len(all), len(s.DescribeRowKey(nil, row)))], string(s.DescribeRowKey(nil, row))},
+		"a salt":      {all, "salt 5 !! with 1 buckets it would be 0"},
+		"a cut end":   {all, "!! 0 bytes after the points, want 1"},
+		"no value":    {describe("\x01\x00\x00", ""), "value, 0 bytes"},
+		"no UTF-8":    {describe("\x01\x00\x00", "{"+strings.Repeat("\x80", 20)), "     4  80   "},
+		"a last part": {describe("\x01\x00\x00", "{"+strings.Repeat("\x80", 20)), "     5  80 80 80"},
+	} {
+		if !strings.Contains(c.got, c.want) || c.want == "" {
+			t.Errorf("%s: got\n%s\nwant it to have %q", what, c.got, c.want)
+		}
+	}
+	line := `{"table":"tsdb","row":"00000150e22700000001000001","family":"t","qualifier":"","value":"` +
+		strings.Repeat("00", 50_000) + `"}`
+	if err := DefaultSchema().Dump(io.Discard, strings.NewReader(line)); err != nil {
+		t.Errorf("a line of %d bytes: %v", len(line), err)
+	}
+}
 
 func TestDump_namesTheLine(t *testing.T) {
 	s := DefaultSchema()

@@ -126,8 +126,23 @@ func TestParseHistogram_bounds(t *testing.T) {
 	f("7fff 00 00", "said to have 32767 buckets")
 	f("8000 00 00", "said to have 32768 buckets")
 	f("0001 00000000 3fe00000 80", "count 80 is cut short")
+	f("0001 00000000 3fe00000", "said to have 1 buckets, want at most 0")
+	f("0002 00000000 3fe00000 8001 3fe00000 40600000", "bucket 1 of 2: the count  is cut short")
+	f("0002 00000000 3fe00000 808001 3fe00000 406000", "ends in bucket 1 of 2")
 	f("0000 00", "overflow")
 	f("0000", "underflow")
+}
+
+// A histogram of as many buckets as there can be is read.
+func TestParseHistogram_most(t *testing.T) {
+	var h Histogram
+	for i := range MaxHistogramBuckets {
+		h.Buckets = append(h.Buckets, HistogramBucket{Lower: float32(i), Upper: float32(i + 1), Count: 1})
+	}
+	var got Histogram
+	if err := ParseHistogram(AppendHistogram(nil, &h), &got); err != nil || len(got.Buckets) != MaxHistogramBuckets {
+		t.Errorf("%d buckets, error %v, want %d", len(got.Buckets), err, MaxHistogramBuckets)
+	}
 }
 
 // The sum of histograms does not depend on order and grouping, counts wrap around, and adding
@@ -166,6 +181,19 @@ func TestHistogram_add(t *testing.T) {
 			}
 			if count != b.Count {
 				t.Fatalf("seed %d: bucket %v has %d, want %d", seed, b, b.Count, count)
+			}
+		}
+		var under, over int64
+		for i := range all {
+			under, over = under+all[i].Underflow, over+all[i].Overflow
+		}
+		if want.Underflow != under || want.Overflow != over {
+			t.Fatalf("seed %d: %d below and %d above, want %d and %d", seed, want.Underflow, want.Overflow, under, over)
+		}
+		twice := sum([]Histogram{want, want})
+		for i, b := range want.Buckets {
+			if twice.Buckets[i].Count != 2*b.Count {
+				t.Fatalf("seed %d: bucket %v, added to itself, has %d", seed, b, twice.Buckets[i].Count)
 			}
 		}
 		at := r.IntN(len(all) + 1)

@@ -150,11 +150,8 @@ func appendJavaExponent(dst []byte, v float64) []byte {
 	if sign == '-' {
 		dst = append(dst, '-')
 	}
-	// Go writes an exponent with two digits at least.
-	for len(digits) > 1 && digits[0] == '0' {
-		digits = digits[1:]
-	}
-	return append(dst, digits...)
+	// Go writes an exponent with two digits at least; here none is 0.
+	return append(dst, bytes.TrimLeft(digits, "0")...)
 }
 
 var _ json.Marshaler = JSONDouble(0)

@@ -1,6 +1,8 @@
 package encoding
 
 import (
+	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -59,5 +61,43 @@ func TestHashOrder(t *testing.T) {
 		if diff := cmp.Diff(want, strings.Join(hashOrder(keys), " ")); diff != "" {
 			t.Error(diff)
 		}
+	}
+}
+
+// Doubles are shown as Java's Double.toString shows them.
+func TestAppendJavaDouble(t *testing.T) {
+	for v, want := range map[float64]string{
+		0: "0.0", 1: "1.0", -7: "-7.0", 1.5: "1.5", -0.25: "-0.25", 0.001: "0.001", 0.00999: "0.00999",
+		9.5e-4: "9.5E-4", 1e-5: "1.0E-5", -1e-12: "-1.0E-12", 9_999_999: "9999999.0", 9_999_999.5: "9999999.5",
+		1e7: "1.0E7", -12_500_000: "-1.25E7", 1e10: "1.0E10", 1.5e300: "1.5E300", 2.5e-300: "2.5E-300",
+	} {
+		if got := string(AppendJavaDouble(nil, v)); got != want {
+			t.Errorf("%g: got %s, want %s", v, got, want)
+		}
+	}
+	if got := string(AppendJavaDouble(nil, math.Copysign(0, -1))); got != "-0.0" {
+		t.Errorf("-0: got %s", got)
+	}
+}
+
+// What is no JSON, or of another type, is an error that says what it should have been.
+func TestParse_noJSON(t *testing.T) {
+	for _, text := range []string{"", "x", "{", "[]", `{"created":"x","startTime":{}}`} {
+		_, note := ParseAnnotation([]byte(text))
+		_, uid := ParseUIDMeta([]byte(text))
+		_, series := ParseTSMeta([]byte(text))
+		for what, err := range map[string]error{"annotation": note, "UIDMeta": uid, "TSMeta": series} {
+			if want := fmt.Sprintf("encoding: cannot parse %s of %d bytes", what, len(text)); err == nil ||
+				!strings.HasPrefix(err.Error(), want) {
+				t.Errorf("%q: got %v, want %s", text, err, want)
+			}
+		}
+	}
+	var d JSONDouble
+	if err := d.UnmarshalJSON([]byte(`"many"`)); err == nil {
+		t.Errorf("a text is the double %v", d)
+	}
+	if got := string(appendJSONString(nil, "a b\x1f\"")); got != `"a b\u001F\""` {
+		t.Errorf("got %s, want control characters and quotes escaped, and no space", got)
 	}
 }

@@ -15,14 +15,10 @@ func (d *RowDecoder) addBlock(value []byte, sealed *int) (points int, rest []byt
 		return 0, value, err
 	}
 	p := column.Points{Offset: d.offset, Raw: d.raw, Flags: d.flags}
-	first := p.Len()
 	if err := block.AppendTo(&p, &d.blocks); err != nil {
 		return 0, value, err
 	}
-	d.offset, d.raw, d.flags = p.Offset, p.Raw, p.Flags
-	for i := first; i < len(d.flags); i++ {
-		d.flags[i] &= flagMask //fault:sealed-types-lost TestSealer_sameEntries
-	}
+	d.offset, d.raw, d.flags = p.Offset, p.Raw, p.Flags //fault:sealed-types-lost TestSealer_sameEntries
 	return block.Points, rest, nil
 }
 

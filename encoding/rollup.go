@@ -2,6 +2,7 @@ package encoding
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"slices"
@@ -236,16 +237,7 @@ func (d *RollupDecoder) Add(qualifier, value []byte, timestamp int64) (ok bool, 
 func (d *RollupDecoder) Finish(dst *Points) {
 	// The newest cell of an interval comes last, so that it replaces those before it.
 	slices.SortStableFunc(d.cells, func(a, b rollupCell) int {
-		if a.index != b.index {
-			return a.index - b.index
-		}
-		switch {
-		case a.stamp < b.stamp:
-			return -1
-		case a.stamp > b.stamp:
-			return 1
-		}
-		return 0
+		return cmp.Or(cmp.Compare(a.index, b.index), cmp.Compare(a.stamp, b.stamp))
 	})
 
 	for i, c := range d.cells {

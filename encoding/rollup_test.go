@@ -76,6 +76,10 @@ func TestRollupLayout_Validate(t *testing.T) {
 	f(600, 3, "h", false)
 	f(600, 0, "h", false)
 	f(600, 1<<40, "h", false)
+	if err := (RowSpan{0, "h"}).Validate(); err == nil {
+		t.Error("a row of no hours")
+	}
+	f(225, 256, "h", true) // 4096 intervals
 	f(3600, 1, "d", true)
 	f(3600, 2, "d", false)
 	f(21, 1, "d", false) // 4114 intervals, but the index has 12 bits

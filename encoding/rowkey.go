@@ -131,10 +131,7 @@ func (s Schema) Salt(metric UID, tags []byte) int {
 
 	// The remainder has the sign of the hash; Java takes its absolute value.
 	salt := int(h % int32(s.SaltBuckets))
-	if salt < 0 {
-		return -salt
-	}
-	return salt
+	return max(salt, -salt)
 }
 
 // AppendSalt appends the number of a salt bucket, big-endian on the salt width.

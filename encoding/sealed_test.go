@@ -131,7 +131,7 @@ func checkSums(t *rapid.T, e *EvenlySpaced, p Points) {
 // A sealed column is read as its entries are, by all ways, and gives them back byte by byte: sealed once,
 // sealed again with what came later, and with that behind it.
 //
-//fault:sealed-types-lost d.flags[i] &= flagMask => d.flags[i] = 0
+//fault:sealed-types-lost p.Flags => make([]uint8, len(p.Flags))
 //fault:sealed-run-over-descent p.Offset[n] > p.Offset[n-1] => true
 func TestSealer_sameEntries(t *testing.T) {
 	t.Parallel()
@@ -193,6 +193,18 @@ func TestSealer_damage(t *testing.T) {
 	}
 	var d RowDecoder
 	var u Unsealer
+	// An entry that is cut is left as it is.
+	for _, cut := range [][]byte{{0x00}, {0xF0, 0x00}, {0x00, 0x12, 1}} {
+		value := append(slices.Clone(sealed), cut...)
+		if got, err := u.Unseal(nil, value); err != nil || !bytes.Equal(got, append(slices.Clone(entries), cut...)) {
+			t.Errorf("% X: got % X, %v, want the entries and % X", value, got, err, cut)
+		}
+	}
+	cut := append(slices.Clone(entries[:6]), sealed[:len(sealed)-1]...)
+	if err := d.Add(AppendColumn, cut, 1); err == nil ||
+		!strings.HasPrefix(err.Error(), "encoding: append column at byte 6: ") {
+		t.Errorf("a block that is cut: got %v, want an error of byte 6", err)
+	}
 	for i := range sealed {
 		damaged := slices.Clone(sealed)
 		damaged[i] ^= 0x10

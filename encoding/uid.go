@@ -29,7 +29,7 @@ func (u UID) String() string { return strings.ToUpper(hex.EncodeToString(u)) }
 
 // AppendUID appends id big-endian on width bytes. It fails if id needs more.
 func AppendUID(dst []byte, id uint64, width int) ([]byte, error) {
-	if width < 8 && id>>(8*width) != 0 {
+	if id>>(8*width) != 0 {
 		return dst, fmt.Errorf("encoding: UID %d does not fit %d bytes", id, width)
 	}
 	for i := width - 1; i >= 0; i-- {

@@ -11,7 +11,7 @@ var ofRollups = []mutant{
 		test: "TestRowSpan_rows",
 	}, {
 		name: "rollup-oldest-cell-counts", file: "encoding/rollup.go",
-		old: "		case a.stamp < b.stamp:\n", new: "		case a.stamp > b.stamp && a.stamp < 0:\n",
+		old: "cmp.Compare(a.stamp, b.stamp)", new: "cmp.Compare(b.stamp, a.stamp)",
 		test: "gateway TestRollup_writtenAgain",
 	}, {
 		name: "rollup-more-intervals-than-bits", file: "encoding/rollup.go",
