@@ -30,11 +30,11 @@ var targets = []target{
 	},
 	{
 		// In the packages that keep the promises: formats, operators, merging, writing, names, both
-		// stores, leases and compaction.
+		// stores, leases and compaction. The long form tries all faults of those that were gone through whole.
 		name:  "mutator",
 		paths: []string{"integration/mutator/"},
 		short: append([]string{"go", "run", "./integration/mutator", "-each", "12", "-for", "8m"}, promising...),
-		long:  append([]string{"go", "run", "./integration/mutator", "-each", "80", "-for", "75m"}, promising...),
+		long:  append([]string{"go", "run", "./integration/mutator", "-whole", "-each", "80", "-for", "75m"}, promising...),
 	},
 
 	// Faults.

@@ -303,13 +303,6 @@ func finite(v float64) bool { return v-v == 0 }
 
 func sum(c *Computer, _ int64, lo, hi int) (float64, bool) {
 	s, rest := sums(c.values[lo:hi])
-	if finite(s) {
-		return s + rest, true
-	}
-	s, rest = 0, 0
-	for _, v := range c.values[lo:hi] {
-		s, rest = plus(v, s, rest)
-	}
 	if math.IsInf(s, 0) {
 		return s, true
 	}

@@ -46,43 +46,77 @@ func TestWindows_law(t *testing.T) {
 		}
 		w.Last = w.First + w.Step*r.Int64N(50)
 		points := drawHardPoints(r)
-		text := fmt.Sprintf("%s(x[%dms])", w.Function, w.Range)
-		if w.Function == window.Last {
-			text = "x"
-		}
-		q, err := engine.NewRangeQuery(t.Context(), hardPoints(points),
-			promql.NewPrometheusQueryOpts(false, time.Duration(w.Range)*time.Millisecond, nil), text,
-			time.UnixMilli(w.First), time.UnixMilli(w.Last), time.Duration(w.Step)*time.Millisecond)
-		if err != nil {
-			t.Fatal(err)
-		}
-		result := q.Exec(t.Context())
-		matrix, err := result.Matrix()
-		if err != nil {
-			t.Fatal(err)
-		}
-		var want []string
-		for _, s := range matrix {
-			for _, p := range s.Floats {
-				want = append(want, bitsAt(p.T, p.F))
-			}
-		}
-		q.Close()
+		checkWindow(t, engine, w, points)
+	}
+}
 
-		c, err := window.New(w)
-		if err != nil {
-			t.Fatal(err)
+// checkWindow compares a window of points with Prometheus' engine.
+func checkWindow(t *testing.T, engine *promql.Engine, w *scanplan.Window, points []promql.FPoint) {
+	t.Helper()
+	text := fmt.Sprintf("%s(x[%dms])", w.Function, w.Range)
+	if w.Function == window.Last {
+		text = "x"
+	}
+	q, err := engine.NewRangeQuery(t.Context(), hardPoints(points),
+		promql.NewPrometheusQueryOpts(false, time.Duration(w.Range)*time.Millisecond, nil), text,
+		time.UnixMilli(w.First), time.UnixMilli(w.Last), time.Duration(w.Step)*time.Millisecond)
+	if err != nil {
+		t.Fatal(err)
+	}
+	result := q.Exec(t.Context())
+	matrix, err := result.Matrix()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	for _, s := range matrix {
+		for _, p := range s.Floats {
+			want = append(want, bitsAt(p.T, p.F))
 		}
-		for _, p := range points {
-			c.Add([]int64{p.T}, []float64{p.F})
-		}
-		times, values := c.Append(nil, nil, 0, w.Len())
-		var got []string
-		for i := range times {
-			got = append(got, bitsAt(times[i], values[i]))
-		}
-		if !slices.Equal(got, want) {
-			t.Fatalf("%s of %v:\ngot  %v\nwant %v", w, points, got, want)
+	}
+	q.Close()
+
+	c, err := window.New(w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range points {
+		c.Add([]int64{p.T}, []float64{p.F})
+	}
+	times, values := c.Append(nil, nil, 0, w.Len())
+	var got []string
+	for i := range times {
+		got = append(got, bitsAt(times[i], values[i]))
+	}
+	if !slices.Equal(got, want) {
+		t.Fatalf("%s of %v:\ngot  %v\nwant %v", w, points, got, want)
+	}
+}
+
+// So have windows of points that stand at exact distances, do not change, or are zeros of both signs.
+func TestWindows_exact(t *testing.T) {
+	engine := promql.NewEngine(promql.EngineOpts{MaxSamples: 1e7, Timeout: time.Minute,
+		Parser: parser.NewParser(ParserOptions)})
+	negative := math.Copysign(0, -1)
+	for _, values := range [][]float64{
+		{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, {5, 5, 5, 5, 5}, {5, 7, 7, 3, 3, 3}, {0, negative, 0}, {negative, 0, negative},
+		{3, 2, 1, 0}, {1, 1e16, -1e16, 1}, {math.MaxFloat64, math.MaxFloat64, -1}, {math.Inf(1), 1, math.Inf(-1)},
+		{math.Inf(-1), 1, 2},
+	} {
+		for _, fn := range windowFunctions {
+			for _, margin := range []int64{0, 500, 999, 1000, 1099, 1100, 1101, 2500} { // to both ends; 1.1 distances count
+				const first = 1e12
+				end := first + int64(len(values)-1)*1000 + margin
+				w := &scanplan.Window{Function: fn, Range: end - first + margin, First: end - 2000, Last: end + 2000,
+					Step: 1000}
+				var points []promql.FPoint
+				for i, v := range values {
+					points = append(points, promql.FPoint{T: first + int64(i)*1000, F: v})
+				}
+				if w.Range > 0 {
+					checkWindow(t, engine, w, points)
+				}
+			}
 		}
 	}
 }
