@@ -246,11 +246,11 @@ func try(ctx context.Context, out io.Writer, pkg string, only *regexp.Regexp, mo
 		work <- f
 	}
 	close(work)
-	if err := workers.Wait(); err != nil {
-		return n, err
+	if err := errors.Join(workers.Wait(), ctx.Err()); err != nil {
+		return n, err // what ctx has ended is not noticed
 	}
 	fmt.Fprintf(out, "%-45s %4d faults, %4d reached, %3d tried, %3d survived, of them %d unexplained; "+
 		"tests take %v, %.1f faults a second\n", pkg, len(p.faults), len(p.reached), n.tried, n.survived, n.unexplained,
 		p.takes.Round(time.Millisecond), float64(n.tried)/time.Since(began).Seconds())
-	return n, ctx.Err()
+	return n, nil
 }

@@ -34,7 +34,8 @@ var targets = []target{
 		name:  "mutator",
 		paths: []string{"integration/mutator/"},
 		short: append([]string{"go", "run", "./integration/mutator", "-each", "12", "-for", "8m"}, promising...),
-		long:  append([]string{"go", "run", "./integration/mutator", "-whole", "-each", "80", "-for", "75m"}, promising...),
+		long: append([]string{"go", "run", "./integration/mutator", "-whole", "-each", "80", "-for", "75m"},
+			promising...),
 	},
 
 	// Faults.

@@ -41,7 +41,7 @@ func evenly(ends []int32, n int32) bool {
 func (f *Function) sumAbreast(s *State, dst *[]float64, values []float64) bool {
 	n := len(values) / abreast
 	// All are as long as p, so that the loop has no bounds checks.
-	p, q, r, t := values[:n], values[n : 2*n][:n], values[2*n : 3*n][:n], values[3*n:][:n]
+	p, q, r, t := values[:n], values[n:][:n], values[2*n:][:n], values[3*n:][:n]
 
 	a, b, c, d := 0.0, 0.0, 0.0, 0.0
 	for i, v := range p {

@@ -48,6 +48,13 @@ func checkBuckets(t *rapid.T, f *Function, values []float64, ends []int32) {
 	if len(got) != len(ends)+1 || got[0] != 7 {
 		t.Fatalf("%s: %d values behind %v, want %d behind 7", f.Name, len(got)-1, got[0], len(ends))
 	}
+	// Its state is that before any value.
+	f.Reset(&one)
+	f.Update(&s, []float64{3})
+	f.Update(&one, []float64{3})
+	if got, want := f.Value(&s), f.Value(&one); got != want && (got == got || want == want) {
+		t.Fatalf("%s of 3 behind buckets: got %v, want %v", f.Name, got, want)
+	}
 	from := int32(0)
 	for i, end := range ends {
 		f.Reset(&one)

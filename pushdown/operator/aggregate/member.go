@@ -46,7 +46,6 @@ func (g *Group) prepare(q Query, series []Series) ([]int64, typing, error) {
 
 	for i := range g.members {
 		m := &g.members[i]
-		m.next = 0
 		// Points before the first time that is emitted only serve to interpolate.
 		if len(times) > 0 {
 			m.next = from(m.time, times[0])

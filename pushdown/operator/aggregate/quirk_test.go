@@ -2,10 +2,12 @@ package aggregate
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"downpour/encoding"
 	"downpour/encoding/scanplan"
+	"downpour/encoding/seedtest"
 )
 
 // at applies a group's function to values of one time.
@@ -127,6 +129,61 @@ func TestKth(t *testing.T) {
 			if got, want := kth(saw, k), int64(k/2); got != want {
 				t.Errorf("index %d of %d: got %d, want %d", k, n, got, want)
 			}
+		}
+	}
+}
+
+// Merged members are counted together, whatever the function.
+func TestMerge_live(t *testing.T) {
+	for i := range table {
+		f := &table[i]
+		if f.merging == nil {
+			continue
+		}
+		p, src := f.NewPartial(1), f.NewPartial(1)
+		p.Live[0], p.N[0], src.Live[0], src.N[0] = 3, 3, 4, 4
+		if f.Merge(p, 0, src); p.Live[0] != 7 {
+			t.Errorf("%s: %d members of 3 and 4", f.Name, p.Live[0])
+		}
+	}
+}
+
+// kth is what sorting says of drawn values, few or many of them equal, and leaves no larger one before index k.
+func TestKth_drawn(t *testing.T) {
+	r := seedtest.Rand(t)
+	for range 3000 {
+		values := make([]int64, 1+r.IntN(120))
+		distinct := []int64{2, 5, 1000}[r.IntN(3)]
+		for i := range values {
+			values[i] = r.Int64N(distinct)
+		}
+		k := r.IntN(len(values))
+		sorted := slices.Sorted(slices.Values(values))
+		if got := kth(values, k); got != sorted[k] || slices.Max(values[:k+1]) != got || slices.Min(values[k:]) != got {
+			t.Fatalf("index %d of %v: got %d in %v", k, sorted, got, values)
+		}
+	}
+}
+
+// A column of times covers another exactly if it has all of its times.
+func TestCovers(t *testing.T) {
+	r := seedtest.Rand(t)
+	draw := func() (times []int64) {
+		for ms := range int64(8) {
+			if r.IntN(3) > 0 || ms == 7 && len(times) == 0 {
+				times = append(times, ms)
+			}
+		}
+		return times
+	}
+	for range 3000 {
+		u, s := draw(), draw()
+		want := true
+		for _, ms := range s {
+			want = want && slices.Contains(u, ms)
+		}
+		if got := covers(u, s); got != want {
+			t.Fatalf("%v covers %v: %t, want %t", u, s, got, want)
 		}
 	}
 }

@@ -104,7 +104,8 @@ func TestWindows_exact(t *testing.T) {
 		{math.Inf(-1), 1, 2},
 	} {
 		for _, fn := range windowFunctions {
-			for _, margin := range []int64{0, 500, 999, 1000, 1099, 1100, 1101, 2500} { // to both ends; 1.1 distances count
+			// To both ends of the window: 1.1 distances of points are far.
+			for _, margin := range []int64{0, 500, 999, 1000, 1099, 1100, 1101, 2500} {
 				const first = 1e12
 				end := first + int64(len(values)-1)*1000 + margin
 				w := &scanplan.Window{Function: fn, Range: end - first + margin, First: end - 2000, Last: end + 2000,
