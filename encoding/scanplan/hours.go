@@ -73,8 +73,11 @@ func (p *Plan) Reads(r KeyRange) KeyRange {
 // AppendGroupKey appends the key of the group that a span belongs to: its values of
 // the tag keys in GroupBy, in that order, or the whole span if the aggregator is
 // None. It returns false for a span that does not have all of these tag keys, which
-// is in no group.
+// is in no group. The key of a group of windows is the span of the series that stands for it.
 func (p *Plan) AppendGroupKey(dst, span []byte) ([]byte, bool) {
+	if p.Window != nil && p.Window.Groups != nil {
+		return p.Window.Groups.appendGroup(dst, p.Schema, span), true
+	}
 	if p.Aggregator == None {
 		return append(dst, span...), true
 	}

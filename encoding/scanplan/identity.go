@@ -94,7 +94,12 @@ func (b identity) window(w *Window) identity {
 	if w == nil {
 		return b.flag(false)
 	}
-	return b.flag(true).text(w.Function).number(w.Range).number(w.First).number(w.Last).number(w.Step)
+	b = b.flag(true).text(w.Function).number(w.Range).number(w.First).number(w.Last).number(w.Step)
+	g := w.Groups
+	if g == nil {
+		return b.flag(false)
+	}
+	return b.flag(true).text(g.Function).uids(g.Keys).flag(g.Without)
 }
 
 func (b identity) keyRange(r KeyRange) identity { return b.bytes(r.Start).bytes(r.Stop) }

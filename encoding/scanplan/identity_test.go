@@ -28,7 +28,8 @@ func fullPart() *Part {
 		Layout: encoding.RollupLayout{Interval: 60, Span: encoding.RowSpan{Count: 1, Unit: "h"}},
 		Column: encoding.RollupColumn{ID: 1, Name: "sum"}, Count: &encoding.RollupColumn{ID: 2, Name: "count"},
 	}
-	p.Plan.Window = &Window{Function: "rate", Range: 300_000, First: 1356998400_000, Last: 1356998460_000, Step: 60_000}
+	p.Plan.Window = &Window{Function: "rate", Range: 300_000, First: 1356998400_000, Last: 1356998460_000, Step: 60_000,
+		Groups: &WindowGroups{Function: "max", Keys: []encoding.UID{{0, 0, 1}}, Without: true}}
 	p.Plan.Fix = FixGaps
 	return p
 }

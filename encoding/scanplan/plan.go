@@ -296,8 +296,13 @@ func (p *Plan) validateSeries() error {
 		}
 	}
 
-	for i, k := range p.GroupBy {
-		if len(k) != p.Schema.TagKWidth || i > 0 && string(p.GroupBy[i-1]) >= string(k) {
+	return p.validateTagKeys(p.GroupBy)
+}
+
+// validateTagKeys checks the tag keys of groups.
+func (p *Plan) validateTagKeys(keys []encoding.UID) error {
+	for i, k := range keys {
+		if len(k) != p.Schema.TagKWidth || i > 0 && string(keys[i-1]) >= string(k) {
 			return fmt.Errorf("scanplan: group-by tagk %s is out of order or has not %d bytes", k, p.Schema.TagKWidth)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 
 	"downpour/encoding"
 )
@@ -18,6 +19,18 @@ type Window struct {
 	Range    int64 // ms
 	// The times are First and every Step after it up to Last, in ms. First may be before 1970.
 	First, Last, Step int64
+	// Groups, if set, has the values of several series at one time become one.
+	Groups *WindowGroups `json:",omitempty"`
+}
+
+// WindowGroups makes one series of those that agree in some of their tags: it has these tags alone.
+type WindowGroups struct {
+	// Function is what is made of the values of one time, see pushdown/operator/window.
+	Function string
+	// Keys are the tag keys, ascending, that separate groups; if Without is set, all others do. A series without a
+	// key is in a group without it.
+	Keys    []encoding.UID
+	Without bool
 }
 
 // Bounds of a window: how many times it may have, and of its times and lengths in ms.
@@ -39,6 +52,9 @@ func (w *Window) validate(p *Plan) error {
 		return fmt.Errorf(
 			"scanplan: a window with a downsample, a rollup, histograms, a rate or the aggregator %s, want none",
 			p.Aggregator)
+	}
+	if g := w.Groups; g != nil {
+		return p.validateTagKeys(g.Keys)
 	}
 	return nil
 }
@@ -81,7 +97,36 @@ func (w *Window) Around(from, to int64) (around Window, ok bool) {
 
 // String is the window as explain shows it.
 func (w *Window) String() string {
-	return fmt.Sprintf("%s of %d ms at [%d ms, %d ms] every %d ms", w.Function, w.Range, w.First, w.Last, w.Step)
+	text := fmt.Sprintf("%s of %d ms at [%d ms, %d ms] every %d ms", w.Function, w.Range, w.First, w.Last, w.Step)
+	if w.Groups == nil {
+		return text
+	}
+	return text + ", " + w.Groups.String()
+}
+
+// String is the groups as explain shows them.
+func (g *WindowGroups) String() string {
+	word := "by"
+	if g.Without {
+		word = "without"
+	}
+	return fmt.Sprintf("%s %s %s", g.Function, word, g.Keys)
+}
+
+// appendGroup appends the span of the series that stands for the group of a span, which has no salt.
+func (g *WindowGroups) appendGroup(dst []byte, s encoding.Schema, span []byte) []byte {
+	dst = append(dst, make([]byte, s.SaltWidth)...) //fault:window-group-with-salt TestWindows_cut
+	dst = append(dst, span[s.SaltWidth:s.BaseTimeAt()]...)
+	for tags := s.SpanTags(span); len(tags) >= s.TagWidth(); tags = tags[s.TagWidth():] {
+		key := tags[:s.TagKWidth]
+		_, found := slices.BinarySearchFunc(g.Keys, key, func(k encoding.UID, key []byte) int {
+			return bytes.Compare(k, key)
+		})
+		if found != g.Without {
+			dst = append(dst, tags[:s.TagWidth()]...)
+		}
+	}
+	return dst
 }
 
 // SeriesTimes returns the times [from, to), in ms, of the rows that a part with a range of keys has of a

@@ -123,6 +123,14 @@ func TestWindow_refused(t *testing.T) {
 	f("<nil>", func(w *Window, _ *Plan) { w.First, w.Last, w.Step = -maxWindowMS, maxWindowMS, maxWindowMS })
 	f("want up to", func(w *Window, _ *Plan) { w.Range = maxWindowMS + 1 })
 	f("want up to", func(w *Window, _ *Plan) { w.Step = maxWindowMS + 1 })
+	f("<nil>", func(w *Window, p *Plan) {
+		p.Schema = encoding.DefaultSchema()
+		w.Groups = &WindowGroups{Function: "max", Keys: []encoding.UID{{0, 0, 1}, {0, 0, 2}}}
+	})
+	f("tagk 000001 is out of order", func(w *Window, p *Plan) {
+		p.Schema = encoding.DefaultSchema()
+		w.Groups = &WindowGroups{Function: "max", Keys: []encoding.UID{{0, 0, 1}, {0, 0, 1}}}
+	})
 	f("with a downsample", func(_ *Window, p *Plan) { p.Downsample = &Downsample{} })
 	f("the aggregator sum", func(_ *Window, p *Plan) { p.Aggregator = "sum" })
 }

@@ -270,6 +270,7 @@ func TestPromQL_windowsInMemory(t *testing.T) {
 	for text, want := range map[string]string{
 		"sum(rate(long_total[1m]))":                       `"120"`,
 		"sum(count_over_time(long_total[80m]))":           `"576000"`,
+		"max(count_over_time(long_total[80m]))":           `"4800"`,
 		"count(quantile_over_time(0.5, long_total[80m]))": "memory",
 	} {
 		a := b.Get("prometheus/api/v1/query_range?start=1357003290&end=1357003790&step=100&query=" +
@@ -298,6 +299,21 @@ func TestPromQL_explain(t *testing.T) {
 	}
 	if in := strings.Count(plans[0].Plan, "\ntag "); in != 1 || !strings.Contains(plans[0].Plan, " in 0") {
 		t.Errorf("got the plan %s, want one predicate, on host: dc!= admits series without dc", plans[0].Plan)
+	}
+	a = b.Get("prometheus/api/v1/query?explain=true&time=1356998400&query=" +
+		url.QueryEscape(`max by (host) (rate(sys.cpu.user{host=~"a|b"}[1m])) + count(sys.cpu.user{host!="a"}) + `+
+			`group by (nowhere) (sys.cpu.user)`))
+	if err := json.Unmarshal([]byte(a.Body), &plans); err != nil || len(plans) != 3 {
+		t.Fatalf("%d %.500s, %v; want three plans", a.Status, a.Body, err)
+	}
+	window := func(i int) string { return regexp.MustCompile("window .*").FindString(plans[i].Plan) }
+	if !regexp.MustCompile(`every 1 ms, max by \[\w+\]$`).MatchString(window(0)) {
+		t.Errorf("got %s, want groups by the host", window(0))
+	}
+	for i := 1; i < 3; i++ { // the first has more series than match, and of the other no tag has the name
+		if !strings.HasSuffix(window(i), "every 1 ms") {
+			t.Errorf("got %s, want no groups", window(i))
+		}
 	}
 	if a := b.Get("api/stats/query"); !strings.Contains(a.Body, `disk_used{host=~`) {
 		t.Errorf("the log lacks the expression: %.1000s", a.Body)

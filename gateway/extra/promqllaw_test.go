@@ -32,6 +32,7 @@ const promStart = 1356998400_000
 // on a simulated HBase, whose regions begin inside hours.
 //
 //fault:promql-absent-tag-demanded matchAll(matchers, "") => len(matchers) == 0
+//fault:promql-groups-of-more-than-match !everything => everything && !everything
 //fault:promql-labels-not-checked-again !m.Matches => m.Name == "" && m.Matches
 func TestPromQL_law(t *testing.T) {
 	t.Parallel()
@@ -225,11 +226,14 @@ func drawPromVector(r *rand.Rand, depth int) string {
 	by := func() string {
 		return pick(r, "", " by (dc)", " by (host, dc)", " without (host)", " without (dc, le)", " by (other)")
 	}
-	switch r.IntN(10) {
+	switch r.IntN(13) {
 	case 0:
 		return drawPromVector(r, 0)
 	case 1, 2, 3:
 		return over()
+	case 10, 11, 12: // those whose groups may be made where the points are
+		return fmt.Sprintf("%s%s (%s)", pick(r, "min", "max", "count", "group"), pick(r, by(), by(),
+			" by (__name__, dc)", " by (le)", " without ()"), pick(r, over(), drawPromVector(r, 0)))
 	case 4, 5:
 		return fmt.Sprintf("%s%s (%s)", pick(r, "sum", "avg", "min", "max", "count", "group", "stddev", "stdvar"), by(),
 			drawPromVector(r, depth-1))

@@ -404,14 +404,22 @@ func (o *partOperator) finish() error {
 		o.downsampler.finish(&o.arena, sp)
 		// Only now is it known whether the span has shipped a bucket or a point.
 		sp.addPresence(&o.arena)
-		if o.arena.size() >= o.opts.FlushBytes {
-			o.emit.flush(&o.arena)
-		}
+		o.flushFull()
+	}
+	if f, ok := o.downsampler.(*windowDownsampler); ok {
+		f.finishGroups(&o.arena, &o.spans, o.flushFull)
 	}
 
 	o.emit.flush(&o.arena)
 	o.done = true
 	return o.checkShipped()
+}
+
+// flushFull makes batches of what the arena has, if that is enough for one.
+func (o *partOperator) flushFull() {
+	if o.arena.size() >= o.opts.FlushBytes {
+		o.emit.flush(&o.arena)
+	}
 }
 
 // checkShipped ends the part if its batches take more memory than the plan allows.

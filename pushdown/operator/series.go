@@ -69,6 +69,15 @@ func (t *seriesTable) find(s encoding.Schema, key []byte, admit func(span []byte
 	return t.spans[i]
 }
 
+// lookUp returns the span with an id, nil if there is none.
+func (t *seriesTable) lookUp(id []byte) *series {
+	t.key = append(t.key[:0], id...)
+	if i, ok := t.search(); ok {
+		return t.spans[i]
+	}
+	return nil
+}
+
 // search returns the position of the span key, or the position that it would have if
 // spans ascend.
 func (t *seriesTable) search() (i int, found bool) {

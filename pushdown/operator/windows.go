@@ -3,6 +3,7 @@ package operator
 import (
 	"fmt"
 	"math"
+	"slices"
 	"sort"
 
 	"downpour/encoding"
@@ -19,12 +20,30 @@ import (
 //	windows |   (   ]  (   ]  (   ]  (   ]     (   ]
 //	        (   ]                                |
 //	points  |***                                *|
+//
+// Where the plan groups series, the part ships one series of values for each group, and the points of each series.
 type windowDownsampler struct {
 	part     *scanplan.Part
 	computer *window.Computer
 	doubles  []float64 // of the present row
 	held     int64
+
+	groups map[string]*windowGroup
+	order  []*windowGroup
+	key    []byte
+	// Values of the present series.
+	times  []int64
+	values []float64
 }
+
+// windowGroup is a group of the part.
+type windowGroup struct {
+	id []byte // of the series that stands for it
+	window.Group
+}
+
+// windowGroupBytes is about the bytes of a windowGroup without its values and its key.
+const windowGroupBytes = 500
 
 // seriesWindows is what a part keeps of a series with windows.
 type seriesWindows struct {
@@ -34,17 +53,23 @@ type seriesWindows struct {
 	// The points that windows from next on have.
 	times  []int64
 	values []float64
+	group  *windowGroup // nil if the plan has none
 }
 
 // seriesWindowsBytes is about the bytes of seriesWindows without its points, and of the pointer to it.
-const seriesWindowsBytes = 104
+const seriesWindowsBytes = 112
 
 func newWindowDownsampler(part *scanplan.Part) (*windowDownsampler, error) {
 	c, err := window.New(part.Plan.Window)
 	if err != nil {
 		return nil, fmt.Errorf("operator: %w", err)
 	}
-	return &windowDownsampler{part: part, computer: c}, nil
+	f := &windowDownsampler{part: part, computer: c}
+	if g := part.Plan.Window.Groups; g != nil {
+		f.groups = map[string]*windowGroup{}
+		err = window.CheckGroup(g.Function)
+	}
+	return f, err
 }
 
 // begin returns the state of a series that has its first points.
@@ -62,9 +87,42 @@ func (f *windowDownsampler) begin(sp *series) *seriesWindows {
 	if s.end < w.Len() {
 		s.tail = w.At(s.end) - w.Range
 	}
+	if f.groups != nil {
+		s.group = f.groupOf(sp)
+	}
 	f.held += seriesWindowsBytes
 	sp.shipped = true // a series without values has no group, so it needs no presence marker
 	return s
+}
+
+// groupOf returns the group of a series.
+func (f *windowDownsampler) groupOf(sp *series) *windowGroup {
+	f.key, _ = f.part.Plan.AppendGroupKey(f.key[:0], sp.id)
+	g := f.groups[string(f.key)]
+	if g == nil {
+		g = &windowGroup{id: slices.Clone(f.key)}
+		g.Begin(f.part.Plan.Window.Groups.Function, false)
+		f.groups[string(f.key)] = g
+		f.order = append(f.order, g)
+		f.held += windowGroupBytes + 2*int64(len(f.key))
+	}
+	return g
+}
+
+// finishGroups adds the values of all groups to the arena, and calls flush after each. A group that one of the spans
+// stands for, because that has no other tags, is in a batch once.
+func (f *windowDownsampler) finishGroups(a *arena, spans *seriesTable, flush func()) {
+	for _, g := range f.order {
+		sp := spans.lookUp(g.id)
+		if sp == nil {
+			sp = &series{id: g.id, first: -1, last: -1}
+		}
+		times, values := g.Values()
+		a.addBuckets(sp, times, values)
+		f.held -= g.Bytes()
+		g.Group = window.Group{}
+		flush()
+	}
 }
 
 // addHour decodes a row, adds the values of its hour to the arena and returns the number of its points.
@@ -141,6 +199,14 @@ func (f *windowDownsampler) shipEdges(a *arena, sp *series, base int64, offsets 
 func (f *windowDownsampler) compute(a *arena, sp *series, end int) {
 	s := sp.windows
 	if end <= s.next {
+		return
+	}
+	if g := s.group; g != nil {
+		f.times, f.values = f.computer.Append(f.times[:0], f.values[:0], s.next, end)
+		s.next = end
+		before := g.Bytes()
+		g.AddSeries(f.times, f.values)
+		f.held += g.Bytes() - before
 		return
 	}
 	buckets := a.open()

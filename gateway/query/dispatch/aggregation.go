@@ -79,6 +79,8 @@ func chooseAggregation(plan *scanplan.Plan, how Aggregation, at places) aggregat
 	// is chosen only where it saves something and keeps the bits.
 	mergeability, ok := fn.Mergeability()
 	switch {
+	case plan.Window != nil && plan.Window.Groups != nil:
+		return aggregationChoice{reason: "a value of each group, and the points of windows that parts cut"}
 	case plan.Window != nil:
 		return aggregationChoice{reason: "a value of each window, and the points of windows that parts cut"}
 	case how == PerSeries:

@@ -18,6 +18,7 @@ package engine
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"runtime/debug"
 	"time"
@@ -169,6 +170,9 @@ func (e *Engine) answerSubQuery(ctx context.Context, r *stage.Request) ([]Result
 	}
 	a, err := e.groups(ctx, r)
 	if r.Plan.Window != nil && mayBeSliced(r) && needsSlices(err) {
+		if r.Plan.Window.Groups != nil {
+			return nil, a.Stats, fmt.Errorf("%w: %w", plan.ErrUngrouped, err)
+		}
 		return e.windowsInSlices(ctx, r, err)
 	}
 	if err != nil {

@@ -93,10 +93,13 @@ func (c *columns) reset() {
 	c.floats.reset()
 }
 
-// reserve makes room for the stored points of a group, and counts it.
+// reserve begins a group: it makes room for its stored points, and counts it.
 func (c *columns) reserve(points int) error {
+	if c.windows != nil {
+		return c.windows.begin()
+	}
 	// What buckets and rates take is counted series by series, see bytesNeeded.
-	if c.bucketer != nil || c.windows != nil || c.rate != nil || points <= len(c.times.chunk) {
+	if c.bucketer != nil || c.rate != nil || points <= len(c.times.chunk) {
 		return nil
 	}
 	if err := c.merger.account(int64(points) * pointBytes); err != nil {

@@ -12,7 +12,7 @@ import (
 // Group is one result of a sub-query, with names as UIDs.
 type Group struct {
 	// Key is the group's tag values, concatenated in the order of the plan's GroupBy.
-	// With the aggregator none it is the span.
+	// With the aggregator none it is the span; of grouped windows, that of the series that stands for the group.
 	Key []byte
 	// Suffix is what the metric's name gets behind it in a group of histograms, which is
 	// a line of their percentiles or of a bucket's counts; else it is empty.
@@ -311,8 +311,11 @@ func (a *aggregation) countPointsAhead(members groupMembers) error {
 	return a.m.countPoints(int(max(0, n)))
 }
 
-// describe sets the group's tags and TSUIDs from its spans.
+// describe sets the group's tags and TSUIDs from its spans. Grouped windows have the one that stands for them.
 func (m *Merger) describe(g *Group) {
+	if w := m.plan.Window; w != nil && w.Groups != nil && len(g.Spans) > 0 {
+		g.Spans = [][]byte{g.Key}
+	}
 	g.Tags, g.Aggregated = DescribeTags(m.plan.Schema, g.Spans)
 
 	g.TSUIDs = make([]encoding.UID, 0, len(g.Spans))

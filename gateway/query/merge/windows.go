@@ -22,6 +22,9 @@ type windows struct {
 	crossing bucketColumns // values at times of cut
 	joined   bucketColumns
 
+	// group has the values of the group that is made, if the plan groups series.
+	group window.Group
+
 	times  sharedTimes // of the groups that were made
 	floats []bool      // all true
 }
@@ -45,15 +48,33 @@ func newWindows(m *Merger) (*windows, error) {
 	return &windows{merger: m, computer: c}, nil
 }
 
-// bytesNeeded returns the most that a series takes while its values are made.
+// begin begins a group, and counts its values.
+func (w *windows) begin() error {
+	g := w.merger.plan.Window.Groups
+	if g == nil {
+		return nil
+	}
+	w.group.Begin(g.Function, false)
+	return w.merger.account(w.bytesOfTimes())
+}
+
+// bytesNeeded returns the most that a series takes while its values are made. Grouped series take it one after the
+// other.
 func (w *windows) bytesNeeded(segments []*segment) (n int64) {
+	if w.merger.plan.Window.Groups != nil {
+		return 0
+	}
 	for _, s := range segments {
 		n += int64(len(s.time)+s.raw.Len()) * bucketBytes
 	}
-	return n + int64(2*w.merger.plan.Window.Len())*bucketBytes
+	return n + w.bytesOfTimes()
 }
 
-// ofSeries returns the values of a series' windows, valid until the next call. Segments are in time order.
+// bytesOfTimes returns the bytes of a value at each time, as they come and as they are merged.
+func (w *windows) bytesOfTimes() int64 { return int64(2*w.merger.plan.Window.Len()) * bucketBytes }
+
+// ofSeries returns the values of a series' windows, valid until the next call. Segments are in time order. Of grouped
+// series it returns nothing, and adds the values to the group: those that parts have computed are of one already.
 func (w *windows) ofSeries(span []byte, segments []*segment) (s aggregate.Series, err error) {
 	w.computed.reset()
 	w.crossing.reset()
@@ -62,10 +83,15 @@ func (w *windows) ofSeries(span []byte, segments []*segment) (s aggregate.Series
 	w.cut = w.cut[:0]
 	lastTime, lastPoint := int64(math.MinInt64), int64(math.MinInt64)
 	part := ""
-	for i, s := range segments {
-		if i == 0 || s.part != part {
+	grouped := w.merger.plan.Window.Groups != nil
+	for _, s := range segments {
+		// A window that reaches over an end has a point on one side, which that part ships.
+		if s.raw.Len() > 0 && s.part != part {
 			part = s.part
 			w.addCuts(w.merger.parts[part], span)
+		}
+		if grouped {
+			lastTime = math.MinInt64 // the segment before may be of other series
 		}
 		if lastTime, err = ascends(lastTime, s.time); err != nil {
 			return aggregate.Series{}, err
@@ -73,12 +99,20 @@ func (w *windows) ofSeries(span []byte, segments []*segment) (s aggregate.Series
 		if lastPoint, err = ascends(lastPoint, s.raw.Time); err != nil {
 			return aggregate.Series{}, err
 		}
-		w.computed.time, w.computed.value = append(w.computed.time, s.time...), append(w.computed.value, s.value...)
 		w.computer.AddPoints(s.raw)
+		if grouped {
+			w.group.AddGroup(s.time, s.value)
+			continue
+		}
+		w.computed.time, w.computed.value = append(w.computed.time, s.time...), append(w.computed.value, s.value...)
 	}
 
 	for _, c := range w.cut {
 		w.crossing.time, w.crossing.value = w.computer.Append(w.crossing.time, w.crossing.value, c.from, c.to)
+	}
+	if grouped {
+		w.group.AddSeries(w.crossing.time, w.crossing.value) //fault:window-crossing-not-counted TestWindows_cut
+		return aggregate.Series{}, nil
 	}
 	if len(w.crossing.time) == 0 {
 		return aggregate.Series{Time: w.computed.time, Value: w.computed.value}, nil
@@ -143,9 +177,13 @@ func (w *windows) join() {
 	out.time, out.value = append(out.time, a.time[i:]...), append(out.value, a.value[i:]...)
 }
 
-// points sets out to the values of the only series of a group. Times are mostly those of the series before, and
-// all values are doubles, so most of out is shared with the points of other groups.
+// points sets out to the values of the only series of a group, or of grouped series. Times are mostly those of the
+// series before, and all values are doubles, so most of out is shared with the points of other groups.
 func (w *windows) points(series []aggregate.Series, out *encoding.Points) error {
+	if w.merger.plan.Window.Groups != nil {
+		times, values := w.group.Values()
+		series = []aggregate.Series{{Time: times, Value: values}}
+	}
 	if len(series) > 1 {
 		return fmt.Errorf("merge: a group of %d series with windows, want one", len(series))
 	}

@@ -3,6 +3,7 @@ package merge
 import (
 	"context"
 	"io"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -19,9 +20,12 @@ import (
 )
 
 // Parts that are cut anywhere give each series the values that its points have in one piece: windows inside a part
-// are computed there, and others here. Parts ship fewer points than they read where windows are shorter than they.
+// are computed there, and others here. So it is where the plan groups series. Parts ship fewer points than they read
+// where windows are shorter than they.
 //
 //fault:window-edge-not-shipped > s.tail => > s.tail+1000
+//fault:window-crossing-not-counted AddSeries => AddGroup
+//fault:window-group-with-salt make([]byte, s.SaltWidth) => span[:s.SaltWidth]
 func TestWindows_cut(t *testing.T) {
 	r := seedtest.Rand(t)
 	const hours = 5
@@ -47,12 +51,15 @@ func TestWindows_cut(t *testing.T) {
 		var all []series
 		for tag := 1; tag < 5; tag++ {
 			one := series{metric: metric, points: drawWindowPoints(r, hours)}
-			one.tags = s.AppendTags(nil, []encoding.TagPair{operatortest.Tag(1, tag)})
+			tags := []encoding.TagPair{operatortest.Tag(1, tag)}
+			if r.IntN(3) > 0 {
+				tags = append(tags, operatortest.Tag(2, 1+r.IntN(2)))
+			}
+			one.tags = s.AppendTags(nil, tags)
 			all = append(all, one)
-			st.Load(s, metric, operatortest.Series{
-				Tags: []encoding.TagPair{operatortest.Tag(1, tag)}, Points: one.points,
-			})
+			st.Load(s, metric, operatortest.Series{Tags: tags, Points: one.points})
 		}
+		p.Window.Groups = drawGroups(r)
 
 		m := New(&p, nil)
 		parts := cut(&p, all, r.IntN)
@@ -134,12 +141,64 @@ func wantWindows(t *testing.T, p *scanplan.Plan, all []series) (want [][]float64
 		for i := range times {
 			one = append(one, float64(times[i]), values[i])
 		}
-		if one != nil {
+		if one != nil || p.Window.Groups != nil {
 			want = append(want, one)
 		}
 	}
+	if p.Window.Groups != nil {
+		want = groupNaively(p, all, want)
+	}
 	slices.SortFunc(want, slices.Compare[[]float64])
 	return want
+}
+
+// drawGroups draws groups of the tag keys 1 and 2, or none.
+func drawGroups(r *rand.Rand) *scanplan.WindowGroups {
+	if r.IntN(2) == 0 {
+		return nil
+	}
+	g := &scanplan.WindowGroups{
+		Function: []string{window.Min, window.Max, window.Count, window.Any}[r.IntN(4)], Without: r.IntN(2) == 0,
+	}
+	for key := range 3 {
+		if r.IntN(2) == 0 {
+			g.Keys = append(g.Keys, operatortest.UID(1+key))
+		}
+	}
+	return g
+}
+
+// groupNaively returns what groups have of the values of all series, each a list of times and values.
+func groupNaively(p *scanplan.Plan, all []series, values [][]float64) (groups [][]float64) {
+	g, at := p.Window.Groups, map[string]map[float64][]float64{}
+	for i, s := range all {
+		key := ""
+		for _, t := range p.Schema.AppendPairs(nil, s.tags) {
+			named := slices.ContainsFunc(g.Keys, func(k encoding.UID) bool { return string(k) == string(t.K) })
+			if named != g.Without {
+				key += string(t.K) + string(t.V)
+			}
+		}
+		if at[key] == nil {
+			at[key] = map[float64][]float64{}
+		}
+		for k := 0; k < len(values[i]); k += 2 {
+			at[key][values[i][k]] = append(at[key][values[i][k]], values[i][k+1])
+		}
+	}
+	for _, times := range at {
+		var one []float64
+		for _, t := range slices.Sorted(maps.Keys(times)) {
+			one = append(one, t, map[string]float64{
+				window.Min: slices.Min(times[t]), window.Max: slices.Max(times[t]),
+				window.Count: float64(len(times[t])), window.Any: 1,
+			}[g.Function])
+		}
+		if one != nil {
+			groups = append(groups, one)
+		}
+	}
+	return groups
 }
 
 func windowValues(groups []Group) (got [][]float64) {

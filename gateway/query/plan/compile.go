@@ -13,6 +13,7 @@ package plan
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -85,8 +86,12 @@ type Compiled struct {
 	afterCut     source // of Rest
 }
 
-// Compile compiles sub-query i of q. The error is a *query.UnknownNameError or a
-// *query.Error. Of several faults it returns the one that OpenTSDB reports first: names
+// ErrUngrouped is returned for groups of windows that cannot be made where the rows are read. The same windows without
+// groups can be read.
+var ErrUngrouped = errors.New("windows cannot be grouped where they are read")
+
+// Compile compiles sub-query i of q. The error is a *query.UnknownNameError, a
+// *query.Error or ErrUngrouped. Of several faults it returns the one that OpenTSDB reports first: names
 // (metric, then filter by filter), then what fails at run time, then limits.
 func Compile(q *query.Query, i int, names Names, opt Options) (*Compiled, error) {
 	sub := &q.Queries[i]
@@ -107,6 +112,9 @@ func Compile(q *query.Query, i int, names Names, opt Options) (*Compiled, error)
 
 	if sub.RunError != nil {
 		return nil, sub.RunError
+	}
+	if sub.Window != nil && sub.Window.Groups != nil && c.out.PostFilter != nil {
+		return nil, fmt.Errorf("%w: its filters need the names of each series", ErrUngrouped)
 	}
 	sources, err := c.sources()
 	if err != nil {

@@ -45,6 +45,9 @@ type Read struct {
 	Filters    []query.Filter
 	// Window asks for the values of windows in place of points; nil for points. Series without a value may be left out.
 	Window *scanplan.Window
+	// Groups asks for series of groups in place of those whose values they are made of. Where these cannot be made,
+	// the error is a plan.ErrUngrouped.
+	Groups *Groups
 	// NoPoints asks for the series that have rows in these times, and not for their points.
 	NoPoints bool
 }
@@ -125,13 +128,18 @@ const seriesBytes = 600
 
 // selectSeries returns the series that match, in the order of their labels.
 func selectSeries(ctx context.Context, src Source, matchers []*labels.Matcher, r Read) ([]series, error) {
-	r.Start, r.End = max(r.Start, 0), min(r.End, maxTime)
-	if r.End < r.Start {
-		return nil, nil
-	}
 	s, err := choose(ctx, src, matchers)
-	if err != nil || len(s.metrics) == 0 {
+	if err != nil {
 		return nil, err
+	}
+	return readSeries(ctx, src, s, matchers, r)
+}
+
+// readSeries returns the series of a selection that match, in the order of their labels.
+func readSeries(ctx context.Context, src Source, s selection, matchers []*labels.Matcher, r Read) ([]series, error) {
+	r.Start, r.End = max(r.Start, 0), min(r.End, maxTime)
+	if r.End < r.Start || len(s.metrics) == 0 {
+		return nil, nil
 	}
 	shown := map[string]string{}
 	for _, m := range s.metrics {
@@ -181,13 +189,14 @@ func admitted(read []engine.Result, shown map[string]string, matchers []*labels.
 		if name, twice := l.HasDuplicateLabelNames(); twice {
 			return nil, fmt.Errorf("a series of %s has two tags that are the label %q", s.Metric, name)
 		}
-		if matches(matchers, l) {
+		// Groups lack labels, and each of their series matches, see selection.exact.
+		if r.Groups != nil || matches(matchers, l) {
 			found = append(found, series{labels: l, points: points})
 		}
 	}
 	slices.SortFunc(found, func(a, b series) int { return labels.Compare(a.labels, b.labels) })
 	for i := 1; i < len(found); i++ {
-		if labels.Equal(found[i-1].labels, found[i].labels) && !r.NoPoints {
+		if labels.Equal(found[i-1].labels, found[i].labels) && !r.NoPoints && r.Groups == nil {
 			return nil, fmt.Errorf("the tables have %s twice, under two row keys", found[i].labels)
 		}
 	}

@@ -34,6 +34,8 @@ const (
 type selection struct {
 	metrics []metricAs
 	filters []query.Filter
+	// exact is set if no series is chosen that does not match.
+	exact bool
 }
 
 // metricAs is a metric, as it is stored, and the name that its series have in the answer: a metric that is found by
@@ -54,16 +56,33 @@ func choose(ctx context.Context, src Source, matchers []*labels.Matcher) (s sele
 	if s.metrics, err = chooseMetrics(ctx, src, onName, maxMetrics); err != nil || len(s.metrics) == 0 {
 		return selection{}, err
 	}
+	s.exact = true
 	for _, key := range slices.Sorted(maps.Keys(byKey)) {
 		f, none, err := chooseFilter(ctx, src, key, byKey[key])
 		if err != nil || none {
 			return selection{}, err
 		}
+		s.exact = s.exact && isExact(f, byKey[key]) && len(s.filters) < query.MaxFilters
 		if f != nil && len(s.filters) < query.MaxFilters {
 			s.filters = append(s.filters, *f)
 		}
 	}
 	return s, nil
+}
+
+// isExact reports whether a filter, nil for none, admits just the series that matchers match.
+func isExact(f *query.Filter, matchers []*labels.Matcher) bool {
+	if f != nil && f.Type == query.LiteralOr {
+		return true // the values that match, of those that there are
+	}
+	for _, m := range matchers {
+		everything := m.Type == labels.MatchRegexp && m.Value == ".*"
+		present := m.Type == labels.MatchRegexp && m.Value == ".+" || m.Type == labels.MatchNotEqual && m.Value == ""
+		if !everything && (f == nil || !present) { //fault:promql-groups-of-more-than-match TestPromQL_law
+			return false
+		}
+	}
+	return true
 }
 
 // matchAll reports whether all matchers match a value.

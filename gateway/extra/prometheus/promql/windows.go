@@ -2,8 +2,8 @@ package promql
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -18,6 +18,7 @@ import (
 
 	"downpour/encoding"
 	"downpour/encoding/scanplan"
+	"downpour/gateway/query/plan"
 	"downpour/pushdown/operator/window"
 )
 
@@ -27,17 +28,19 @@ const windowLabel = "\xff window"
 
 // pushed is what such a selector stands for.
 type pushed struct {
-	function string // of package window
-	rangeMS  int64  // 0 for the lookback of the query
-	// offset moves the windows back, in ms, and selector is where the text has the selector of the points.
-	offset   int64
-	selector posrange.PositionRange
+	Function string // of package window
+	Range    int64  // ms; 0 for the lookback of the query
+	// Offset moves the windows back, in ms, and Selector is where the text has the selector of the points.
+	Offset   int64
+	Selector posrange.PositionRange
+	// Groups, if set, aggregates the values of series.
+	Groups *Groups `json:",omitempty"`
 }
 
 // matcher returns the matcher of a selector that stands for windows.
 func (p pushed) matcher() *labels.Matcher {
-	return labels.MustNewMatcher(labels.MatchEqual, windowLabel,
-		fmt.Sprint(p.function, " ", p.rangeMS, p.offset, p.selector.Start, p.selector.End))
+	text, _ := json.Marshal(p) // texts and numbers can always be written
+	return labels.MustNewMatcher(labels.MatchEqual, windowLabel, string(text))
 }
 
 // cutWindow returns matchers without that of a window; w is nil if there was none.
@@ -45,7 +48,7 @@ func cutWindow(matchers []*labels.Matcher) (rest []*labels.Matcher, w *pushed, e
 	for i, m := range matchers {
 		if m.Name == windowLabel {
 			w = &pushed{}
-			_, err := fmt.Sscan(m.Value, &w.function, &w.rangeMS, &w.offset, &w.selector.Start, &w.selector.End)
+			err := json.Unmarshal([]byte(m.Value), w)
 			return slices.Delete(slices.Clone(matchers), i, i+1), w, err
 		}
 	}
@@ -72,35 +75,46 @@ func (p windowParser) ParseExpr(text string) (parser.Expr, error) {
 		}
 		return nil
 	})
-	return p.push(expr), err
+	return p.push(expr, true), err
 }
 
-// push returns an expression with selectors of windows. Subqueries, whose times are others, stay as they are.
-func (p windowParser) push(expr parser.Expr) parser.Expr {
-	_, plain := expr.(*parser.VectorSelector)
-	if s := windowsOf(expr); s != nil && (p.plain || !plain) {
+// push returns an expression with selectors of windows. Subqueries, whose times are others, stay as they are. anyOrder
+// is set if the order of its series changes nothing in what is around it.
+func (p windowParser) push(expr parser.Expr, anyOrder bool) parser.Expr {
+	if s := p.windowsOf(expr); s != nil {
 		return s
 	}
 	switch e := expr.(type) {
 	case *parser.AggregateExpr:
-		e.Expr = p.push(e.Expr)
+		if s := p.groupsOf(e); s != nil && anyOrder {
+			return s
+		}
+		e.Expr = p.push(e.Expr, anyOrder && (e.Op == parser.COUNT || e.Op == parser.GROUP))
 		if e.Param != nil {
-			e.Param = p.push(e.Param)
+			e.Param = p.push(e.Param, anyOrder)
 		}
 	case *parser.BinaryExpr:
-		e.LHS, e.RHS = p.push(e.LHS), p.push(e.RHS)
+		e.LHS, e.RHS = p.push(e.LHS, anyOrder), p.push(e.RHS, anyOrder)
 	case *parser.Call:
 		for i, arg := range e.Args {
 			if !needsSelector(e.Func.Name, arg) {
-				e.Args[i] = p.push(arg)
+				e.Args[i] = p.push(arg, anyOrder && !ordered(e.Func.Name))
 			}
 		}
 	case *parser.ParenExpr:
-		e.Expr = p.push(e.Expr)
+		e.Expr = p.push(e.Expr, anyOrder)
 	case *parser.UnaryExpr:
-		e.Expr = p.push(e.Expr)
+		e.Expr = p.push(e.Expr, anyOrder)
 	}
 	return expr
+}
+
+// windowsOf returns the selector of the windows that an expression is, nil if it stays as the text has it.
+func (p windowParser) windowsOf(expr parser.Expr) *parser.VectorSelector {
+	if _, plain := expr.(*parser.VectorSelector); plain && !p.plain {
+		return nil
+	}
+	return windowsOf(expr)
 }
 
 // needsSelector reports whether a function wants an argument as the text has it: it looks at the times of a selector's
@@ -123,7 +137,7 @@ func needsSelector(function string, arg parser.Expr) bool {
 
 // windowsOf returns the selector of the windows that an expression is, nil if it is none, or has times of its own.
 func windowsOf(expr parser.Expr) *parser.VectorSelector {
-	w, selector, at := pushed{function: window.Last}, expr, expr.PositionRange()
+	w, selector, at := pushed{Function: window.Last}, expr, expr.PositionRange()
 	if call, ok := expr.(*parser.Call); ok {
 		if len(call.Args) != 1 || !window.Known(call.Func.Name) || call.Func.Name == window.Last {
 			return nil
@@ -132,7 +146,7 @@ func windowsOf(expr parser.Expr) *parser.VectorSelector {
 		if !ok || m.RangeExpr != nil || m.Range.Milliseconds() <= 0 {
 			return nil
 		}
-		w.function, w.rangeMS, w.selector = call.Func.Name, m.Range.Milliseconds(), m.PositionRange()
+		w.Function, w.Range, w.Selector = call.Func.Name, m.Range.Milliseconds(), m.PositionRange()
 		selector = m.VectorSelector
 	}
 	s, ok := selector.(*parser.VectorSelector)
@@ -140,7 +154,7 @@ func windowsOf(expr parser.Expr) *parser.VectorSelector {
 		s.BypassEmptyMatcherCheck {
 		return nil
 	}
-	w.offset = s.OriginalOffset.Milliseconds()
+	w.Offset = s.OriginalOffset.Milliseconds()
 	return &parser.VectorSelector{
 		Name: s.Name, OriginalOffset: s.OriginalOffset, PosRange: at,
 		LabelMatchers: append(slices.Clone(s.LabelMatchers), w.matcher()),
@@ -149,7 +163,7 @@ func windowsOf(expr parser.Expr) *parser.VectorSelector {
 
 // windowAt returns the window of a query's times.
 func (p *pushed) windowAt(t Times) *scanplan.Window {
-	w := &scanplan.Window{Function: p.function, Range: p.rangeMS, First: t.Start.UnixMilli() - p.offset, Step: 1}
+	w := &scanplan.Window{Function: p.Function, Range: p.Range, First: t.Start.UnixMilli() - p.Offset, Step: 1}
 	w.Last = w.First
 	if !t.instant() {
 		w.Step = t.Step.Milliseconds()
@@ -166,21 +180,16 @@ func (p *pushed) windowAt(t Times) *scanplan.Window {
 
 // keepsName reports whether series of values have the name of the metric.
 func (p *pushed) keepsName() bool {
-	return p.function == window.Last || p.function == "last_over_time" || p.function == "first_over_time"
+	return p.Function == window.Last || p.Function == "last_over_time" || p.Function == "first_over_time"
 }
 
 // result returns the series of values as the function has them, in the same order: without names, which may make
 // several series one.
-func (p *pushed) result(found []series, step int64) ([]series, error) {
-	for i := range found {
-		found[i].step = step
-		if !p.keepsName() {
-			found[i].labels = found[i].labels.DropReserved(schema.IsMetadataLabel)
-		}
-	}
+func (p *pushed) result(found []series) ([]series, error) {
 	if p.keepsName() {
 		return found, nil
 	}
+	p.dropNames(found)
 	byLabels := make(map[uint64]int, len(found))
 	kept := found[:0]
 	for _, s := range found {
@@ -197,6 +206,15 @@ func (p *pushed) result(found []series, step int64) ([]series, error) {
 		kept[i].points = joined
 	}
 	return kept, nil
+}
+
+// dropNames removes the names of metrics if the function has none.
+func (p *pushed) dropNames(found []series) {
+	for i := range found {
+		if !p.keepsName() {
+			found[i].labels = found[i].labels.DropReserved(schema.IsMetadataLabel)
+		}
+	}
 }
 
 // joinPoints joins the points of two series that have the same labels.
@@ -220,7 +238,7 @@ func joinPoints(a, b encoding.Points) (all encoding.Points, err error) {
 // notes returns what the engine says of the series that a function has values of, before their names are dropped.
 func (p *pushed) notes(found []series) annotations.Annotations {
 	notes := annotations.New()
-	if p.function != "rate" && p.function != "increase" {
+	if p.Function != "rate" && p.Function != "increase" {
 		return *notes
 	}
 	last := ""
@@ -232,7 +250,7 @@ func (p *pushed) notes(found []series) annotations.Annotations {
 		last = name
 		if !slices.ContainsFunc([]string{"_total", "_sum", "_count", "_bucket"},
 			func(suffix string) bool { return strings.HasSuffix(name, suffix) }) {
-			notes.Add(annotations.NewPossibleNonCounterInfo(name, p.selector))
+			notes.Add(annotations.NewPossibleNonCounterInfo(name, p.Selector))
 		}
 	}
 	return *notes
@@ -293,13 +311,38 @@ func (it *windowIterator) AtT() int64 {
 
 // selectWindows returns the series of values of windows that match.
 func selectWindows(ctx context.Context, src Source, matchers []*labels.Matcher, p *pushed,
-	t Times) ([]series, annotations.Annotations, error) {
+	t Times) (found []series, notes annotations.Annotations, err error) {
 	w := p.windowAt(t)
-	found, err := selectSeries(ctx, src, matchers, Read{Start: w.First - w.Range + 1, End: w.Last, Window: w})
+	defer func() {
+		for i := range found {
+			found[i].step = w.Step
+		}
+	}()
+	r := Read{Start: w.First - w.Range + 1, End: w.Last, Window: w}
+	s, err := choose(ctx, src, matchers)
 	if err != nil {
 		return nil, nil, err
 	}
-	notes := p.notes(found)
-	found, err = p.result(found, w.Step)
+	if p.mayGroup(s) {
+		grouped := r
+		grouped.Groups = p.Groups
+		found, err = readSeries(ctx, src, s, matchers, grouped)
+		if err == nil {
+			notes = p.notes(found)
+			p.dropNames(found)
+			found, err = p.Groups.merge(ctx, found, true)
+		}
+		if !errors.Is(err, plan.ErrUngrouped) {
+			return found, notes, err
+		}
+	}
+
+	if found, err = readSeries(ctx, src, s, matchers, r); err != nil {
+		return nil, nil, err
+	}
+	notes = p.notes(found)
+	if found, err = p.result(found); err == nil && p.Groups != nil {
+		found, err = p.Groups.merge(ctx, found, false)
+	}
 	return found, notes, err
 }

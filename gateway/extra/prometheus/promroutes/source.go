@@ -1,15 +1,20 @@
 package promroutes
 
 import (
+	"bytes"
 	"context"
+	"fmt"
 	"iter"
+	"slices"
 	"strconv"
 
 	"downpour/encoding"
+	"downpour/encoding/scanplan"
 	"downpour/gateway/api/httpapi/queryroutes"
 	"downpour/gateway/extra/prometheus/promql"
 	"downpour/gateway/query"
 	"downpour/gateway/query/engine"
+	"downpour/gateway/query/plan"
 )
 
 // source reads for one request, and counts what it reads in the request's entry.
@@ -78,8 +83,34 @@ func (s *source) queryOf(r promql.Read) *query.Query {
 	return q
 }
 
+// grouped returns a window with groups. Where a label may be stored under a tag key that there is not, the error is
+// plan.ErrUngrouped: series that have the key may come while others are read.
+func (s *source) grouped(ctx context.Context, w *scanplan.Window, by *promql.Groups) (*scanplan.Window, error) {
+	grouped := *w
+	grouped.Groups = &scanplan.WindowGroups{Function: by.Function, Without: by.Without}
+	keys := by.TagKeys()
+	uids, err := s.h.names.ResolveMany(ctx, encoding.UIDTagK, keys)
+	if err != nil {
+		return nil, err
+	}
+	for _, key := range keys {
+		uid, known := uids[key]
+		if !known {
+			return nil, fmt.Errorf("%w: there is no tag key %q", plan.ErrUngrouped, key)
+		}
+		grouped.Groups.Keys = append(grouped.Groups.Keys, uid)
+	}
+	slices.SortFunc(grouped.Groups.Keys, func(a, b encoding.UID) int { return bytes.Compare(a, b) })
+	return &grouped, nil
+}
+
 // Read reads series, as /api/query does with the aggregator none.
 func (s *source) Read(ctx context.Context, r promql.Read) (found []engine.Result, err error) {
+	if r.Groups != nil {
+		if r.Window, err = s.grouped(ctx, r.Window, r.Groups); err != nil {
+			return nil, err
+		}
+	}
 	q, opts := s.queryOf(r), engine.Options{Plans: s.reading.Entry.Plans}
 	switch {
 	case s.explain != nil:
