@@ -16,6 +16,7 @@ import (
 	"downpour/encoding/seedtest"
 	"downpour/pushdown/operator"
 	"downpour/pushdown/operator/operatortest"
+	"downpour/pushdown/operator/window"
 	"downpour/pushdown/store"
 )
 
@@ -156,6 +157,9 @@ func (w *world) part() *scanplan.Part {
 		p.Plan.Aggregator, p.Plan.Window = scanplan.None, &scanplan.Window{
 			Function: "count_over_time", Range: []int64{60_000, 3_000_000, 7_200_000}[w.rng.IntN(3)], Step: 600_000,
 			First: (base-3600)*1000 + 600_000*w.rng.Int64N(12), Last: (base+hours*3600)*1000 - w.rng.Int64N(9_000_000),
+		}
+		if w.rng.IntN(2) == 0 {
+			p.Plan.Window.Groups = &scanplan.WindowGroups{Function: window.Count, Without: w.rng.IntN(2) == 0}
 		}
 		return p
 	case minutes > 0:

@@ -115,24 +115,32 @@ func (c *Computer) After(ms int64) (times []int64, values []float64) {
 
 // prepare finds what the function needs of all points.
 func (c *Computer) prepare() {
-	if c.ignoresEnd && slices.ContainsFunc(c.values, isEnd) {
-		c.dropEnds()
-	}
 	c.falls, c.fall = c.falls[:0], 0
-	if !c.counts || len(c.values) == 0 {
+	if len(c.values) == 0 {
+		return
+	}
+	if !c.counts {
+		if c.ignoresEnd && slices.ContainsFunc(c.values, isEnd) {
+			c.dropEnds()
+		}
 		return
 	}
 	// Every index is written, and kept if it is one: a gauge falls as often as not.
 	c.falls = slices.Grow(c.falls, len(c.values)+1)[:len(c.values)+1]
-	n, before := 0, c.values[0]
+	n, before, numbers := 0, c.values[0], true
 	for i, v := range c.values {
 		c.falls[n] = i
 		if v < before {
 			n++
 		}
+		numbers = numbers && v == v
 		before = v
 	}
 	c.falls = c.falls[:n]
+	if !numbers && slices.ContainsFunc(c.values, isEnd) {
+		c.dropEnds()
+		c.prepare()
+	}
 }
 
 // isEnd reports whether a value marks the end of the series.

@@ -75,36 +75,35 @@ func (p windowParser) ParseExpr(text string) (parser.Expr, error) {
 		}
 		return nil
 	})
-	return p.push(expr, true), err
+	return p.push(expr, anywhere), err
 }
 
-// push returns an expression with selectors of windows. Subqueries, whose times are others, stay as they are. anyOrder
-// is set if the order of its series changes nothing in what is around it.
-func (p windowParser) push(expr parser.Expr, anyOrder bool) parser.Expr {
+// push returns an expression with selectors of windows. Subqueries, whose times are others, stay as they are.
+func (p windowParser) push(expr parser.Expr, at place) parser.Expr {
 	if s := p.windowsOf(expr); s != nil {
 		return s
 	}
 	switch e := expr.(type) {
 	case *parser.AggregateExpr:
-		if s := p.groupsOf(e); s != nil && anyOrder {
+		if s := p.groupsOf(e, at == inOrder); s != nil && at != seen {
 			return s
 		}
-		e.Expr = p.push(e.Expr, anyOrder && (e.Op == parser.COUNT || e.Op == parser.GROUP))
+		e.Expr = p.push(e.Expr, at.inAggregation(e.Op))
 		if e.Param != nil {
-			e.Param = p.push(e.Param, anyOrder)
+			e.Param = p.push(e.Param, at.inside())
 		}
 	case *parser.BinaryExpr:
-		e.LHS, e.RHS = p.push(e.LHS, anyOrder), p.push(e.RHS, anyOrder)
+		e.LHS, e.RHS = p.push(e.LHS, at.inside()), p.push(e.RHS, at.inside())
 	case *parser.Call:
 		for i, arg := range e.Args {
 			if !needsSelector(e.Func.Name, arg) {
-				e.Args[i] = p.push(arg, anyOrder && !ordered(e.Func.Name))
+				e.Args[i] = p.push(arg, at.inCall(e.Func.Name))
 			}
 		}
 	case *parser.ParenExpr:
-		e.Expr = p.push(e.Expr, anyOrder)
+		e.Expr = p.push(e.Expr, at)
 	case *parser.UnaryExpr:
-		e.Expr = p.push(e.Expr, anyOrder)
+		e.Expr = p.push(e.Expr, at.inside())
 	}
 	return expr
 }
@@ -323,14 +322,14 @@ func selectWindows(ctx context.Context, src Source, matchers []*labels.Matcher, 
 	if err != nil {
 		return nil, nil, err
 	}
-	if p.mayGroup(s) {
+	if p.mayMerge(s) {
 		grouped := r
 		grouped.Groups = p.Groups
 		found, err = readSeries(ctx, src, s, matchers, grouped)
 		if err == nil {
 			notes = p.notes(found)
 			p.dropNames(found)
-			found, err = p.Groups.merge(ctx, found, true)
+			found, err = p.Groups.merge(ctx, w, found, true)
 		}
 		if !errors.Is(err, plan.ErrUngrouped) {
 			return found, notes, err
@@ -342,7 +341,7 @@ func selectWindows(ctx context.Context, src Source, matchers []*labels.Matcher, 
 	}
 	notes = p.notes(found)
 	if found, err = p.result(found); err == nil && p.Groups != nil {
-		found, err = p.Groups.merge(ctx, found, false)
+		found, err = p.Groups.merge(ctx, w, found, false)
 	}
 	return found, notes, err
 }
