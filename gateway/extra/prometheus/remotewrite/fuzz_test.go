@@ -1,6 +1,7 @@
 package remotewrite
 
 import (
+	"bytes"
 	"errors"
 	"math"
 	"testing"
@@ -95,5 +96,24 @@ func TestParse_reserve(t *testing.T) {
 	refusal := errors.New("no memory")
 	if _, err := Parse(messages()[1], func(int64) error { return refusal }); !errors.Is(err, refusal) {
 		t.Errorf("got %v, want the refusal", err)
+	}
+}
+
+// A label that is broken costs its series alone.
+func TestParse_brokenLabel(t *testing.T) {
+	good := messages()[1]
+	broken := append([]byte{0x0a, 14, 0x0a, 8}, "__name__"...)
+	broken = append(broken, 0x12, 2, 'u', 'p', 0x0a, 2, 0x0a, 5, 0x12, 0) // a name of 5 bytes, and none follows
+	body := append(append(bytes.Clone(good), 0x0a, byte(len(broken))), broken...)
+	r, err := Parse(body, func(int64) error { return nil })
+	if err != nil || r.Series() < 2 {
+		t.Fatalf("got %v, want two series at least", err)
+	}
+	var k intake.Key
+	if err := r.Key(0, &k); err != nil {
+		t.Errorf("the good series: %v", err)
+	}
+	if err := r.Key(r.Series()-1, &k); !errors.Is(err, errBrokenLabel) {
+		t.Errorf("got %v, want %v", err, errBrokenLabel)
 	}
 }

@@ -16,6 +16,7 @@
 package remotewrite
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -130,8 +131,8 @@ func check(series message.Value) (points, labels int, ok bool) {
 			return 0, 0, false
 		}
 		switch number {
-		case labelField:
-			_, _, ok = label(v)
+		case labelField: // read by Key: most series are known by their spelling
+			ok = v.Kind == protowire.BytesType
 		case sampleField:
 			points++
 			_, ok = sample(v)
@@ -165,7 +166,7 @@ func (r *Request) Spelling(i int) []byte { return r.body[r.series[i].from:r.seri
 
 const nameLabel = "__name__"
 
-// Key sets k to the names of series i.
+// Key sets k to the names of series i. Of a label that is broken, nothing of the series is taken.
 func (r *Request) Key(i int, k *intake.Key) error {
 	if err := k.Reset(metricOf(r.of(i))); err != nil {
 		return err
@@ -177,8 +178,10 @@ func (r *Request) Key(i int, k *intake.Key) error {
 		if number, v, rest, _ = message.Next(rest); number != labelField {
 			continue
 		}
-		name, text, _ := label(v)
+		name, text, ok := label(v)
 		switch {
+		case !ok:
+			return errBrokenLabel
 		case name == nameLabel && named:
 			return errTwoNames
 		case name == nameLabel:
@@ -211,6 +214,8 @@ func metricOf(series []byte) string {
 
 // maxLabels is the most labels that are looked at: a row key has at most as many tags.
 const maxLabels = 255
+
+var errBrokenLabel = errors.New("cannot read a label: its message is cut off or broken")
 
 var errTwoNames = fmt.Errorf("the label %s is there twice", nameLabel)
 
@@ -263,6 +268,14 @@ func label(v message.Value) (name, text string, ok bool) {
 func sample(v message.Value) (p intake.Point, ok bool) {
 	if v.Kind != protowire.BytesType {
 		return p, false
+	}
+	// As senders write it: the value, then the time.
+	if b := v.Bytes; len(b) > 10 && b[0] == 1<<3|byte(protowire.Fixed64Type) && b[9] == 2<<3|byte(protowire.VarintType) {
+		if at, n := binary.Uvarint(b[10:]); n == len(b)-10 {
+			p.Value = encoding.FloatValue(math.Float64frombits(binary.LittleEndian.Uint64(b[1:])))
+			p.Time = int64(at)
+			return p, true
+		}
 	}
 	p.Value = encoding.FloatValue(0)
 	for rest := v.Bytes; len(rest) > 0; {
