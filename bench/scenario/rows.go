@@ -126,7 +126,7 @@ var scenarios = []scenario{
 		puts{sides: onOwn, format: workload.RemoteWrite, rounds: 3, data: wholeData, compared: wholeOf(wholeData, sum),
 			figures: "{scale} put, remote write, ",
 			what:    "put by remote write, 1,000 samples a request, embedded, durable",
-			aims:    []aim{rate("remotewrite", 1, victoria).beside("VictoriaMetrics")}},
+			aims:    []aim{rate("remotewrite", 0.25, victoria).beside("VictoriaMetrics")}},
 		do(noteDurable),
 	}},
 	{rows: words("embedded"), seconds: 25, big: 70, on: own, steps: []step{
@@ -149,18 +149,18 @@ var scenarios = []scenario{
 		// The two mean something else by rates, and by quantiles between two values.
 		asks{sides: onOwn, floors: []string{promEngine}, figures: "{scale} PromQL, ", unit: bucket, warm: 2,
 			verify: none, what: "{M}, embedded, sealed", questions: []question{
-				{query: promQL(ratesByDC), aims: []aim{faster("promql", 1, victoria), faster("promql", 5, promEngine)}},
+				{query: promQL(ratesByDC), aims: []aim{faster("promql", 0.4, victoria), faster("promql", 2.5, promEngine)}},
 				{query: promQL(`quantile by (dc) (0.9, rate({__name__="%s"}[5m]))`),
-					aims: []aim{faster("promql", 1, victoria)}},
+					aims: []aim{faster("promql", 0.4, victoria)}},
 			}},
 		asks{sides: onOwn, figures: "{scale} PromQL, ", unit: bucket, warm: 2, what: "{M}, embedded, sealed",
 			questions: []question{
 				{query: promQL(`avg by (dc) (avg_over_time({__name__="%s"}[5m]))`),
-					aims: []aim{faster("promql", 1, victoria)}},
+					aims: []aim{faster("promql", 0.3, victoria)}},
 			}},
 		asks{sides: onOwn, figures: "{scale} PromQL, ", times: 4,
 			what:      "avg_over_time of one host of {hosts}, embedded, sealed",
-			questions: []question{{of: batches(onePromQL), aims: []aim{faster("promql", 1, victoria)}}}},
+			questions: []question{{of: batches(onePromQL), aims: []aim{faster("promql", 0.6, victoria)}}}},
 	}},
 	{rows: words("rest-counters"), seconds: 20, big: 60, on: counters, steps: []step{do(bytesAtRest("rest-counters"))}},
 	{rows: words("rest-gauges"), seconds: 20, big: 60, on: gauges, steps: []step{do(bytesAtRest("rest-gauges"))}},
