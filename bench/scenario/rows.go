@@ -149,7 +149,8 @@ var scenarios = []scenario{
 		// The two mean something else by rates, and by quantiles between two values.
 		asks{sides: onOwn, floors: []string{promEngine}, figures: "{scale} PromQL, ", unit: bucket, warm: 2,
 			verify: none, what: "{M}, embedded, sealed", questions: []question{
-				{query: promQL(ratesByDC), aims: []aim{faster("promql", 0.4, victoria), faster("promql", 2.5, promEngine)}},
+				{query: promQL(ratesByDC),
+					aims: []aim{faster("promql", 0.4, victoria), faster("promql", 2.5, promEngine)}},
 				{query: promQL(`quantile by (dc) (0.9, rate({__name__="%s"}[5m]))`),
 					aims: []aim{faster("promql", 0.4, victoria)}},
 			}},

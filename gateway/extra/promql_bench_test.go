@@ -56,7 +56,8 @@ func BenchmarkPromQL(b *testing.B) {
 	engine := newPromPeer().engine
 	for _, text := range []string{
 		"sum by (dc) (rate(x_total[5m]))", "avg by (dc) (avg_over_time(x_total[5m]))", "sum by (dc) (x_total)",
-		"max by (dc) (max_over_time(x_total[5m]))", "max by (dc) (rate(x_total[5m]))", "count(x_total)", "quantile by (dc) (0.9, rate(x_total[5m]))", "rate(x_total[5m])",
+		"max by (dc) (max_over_time(x_total[5m]))", "max by (dc) (rate(x_total[5m]))", "count(x_total)",
+		"quantile by (dc) (0.9, rate(x_total[5m]))", "rate(x_total[5m])",
 		`rate(x_total{host="h0007"}[5m])`,
 	} {
 		start, end, step := time.Unix(putFrom+600, 0), time.Unix(putFrom+hours*3600-1, 0), time.Minute

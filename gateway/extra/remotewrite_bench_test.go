@@ -16,7 +16,8 @@ func BenchmarkRemoteWrite(b *testing.B) {
 	series := make([]prompb.TimeSeries, 1000)
 	for i := range series {
 		series[i] = rwSeries([]float64{0}, "__name__", "cpu_usage_user", "dc", fmt.Sprint("dc", i%27),
-			"hostname", fmt.Sprintf("host_%d", i), "rack", fmt.Sprint(i%100), "service", fmt.Sprint(i%20), "team", "NYC")
+			"hostname", fmt.Sprintf("host_%d", i), "rack", fmt.Sprint(i%100), "service", fmt.Sprint(i%20),
+			"team", "NYC")
 	}
 	bodies := make([]string, 100)
 	for at := range bodies {

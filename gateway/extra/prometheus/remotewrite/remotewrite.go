@@ -270,7 +270,8 @@ func sample(v message.Value) (p intake.Point, ok bool) {
 		return p, false
 	}
 	// As senders write it: the value, then the time.
-	if b := v.Bytes; len(b) > 10 && b[0] == 1<<3|byte(protowire.Fixed64Type) && b[9] == 2<<3|byte(protowire.VarintType) {
+	if b := v.Bytes; len(b) > 10 && b[0] == 1<<3|byte(protowire.Fixed64Type) &&
+		b[9] == 2<<3|byte(protowire.VarintType) {
 		if at, n := binary.Uvarint(b[10:]); n == len(b)-10 {
 			p.Value = encoding.FloatValue(math.Float64frombits(binary.LittleEndian.Uint64(b[1:])))
 			p.Time = int64(at)
