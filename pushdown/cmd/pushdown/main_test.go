@@ -76,6 +76,8 @@ func TestRun_refuses(t *testing.T) {
 	f("DOWNPOUR_TOKEN_FILE", hbase, "DOWNPOUR_TOKEN_FILE=/does/not/exist")
 	f("DOWNPOUR_TLS_KEY", hbase, "DOWNPOUR_TLS_CERT=/does/not/exist")
 	f(`DOWNPOUR_COMPACT: got "fast", want off or rows a second`, hbase, "DOWNPOUR_COMPACT=fast")
+	f(`DOWNPOUR_ANNOUNCE: got "rs1", want HOST:PORT`, hbase, "DOWNPOUR_ANNOUNCE=rs1")
+	f("DOWNPOUR_ANNOUNCE=rs1:4280: gateways that find", hbase, "DOWNPOUR_ANNOUNCE=rs1:4280")
 	f("needs no compaction of rows", "DOWNPOUR_STORE=pebble:x", "DOWNPOUR_COMPACT=500")
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -189,6 +189,7 @@ func TestPushdown_compaction(t *testing.T) {
 	f("DOWNPOUR_COMPACT_MARGIN: got 0s", 500, func(c *Pushdown) { c.CompactMargin = 0 })
 	f("DOWNPOUR_TABLE_STATE", 500, func(c *Pushdown) { c.TableState = c.TableData })
 	f("DOWNPOUR_TABLE_STATE", 500, func(c *Pushdown) { c.TableState = "" })
+	f("DOWNPOUR_TABLE_STATE", 0, func(c *Pushdown) { c.Compact, c.TableState, c.Announce = "off", "", "rs1:4280" })
 }
 
 // The certificate that servers of an installation share is read again for each connection, so that

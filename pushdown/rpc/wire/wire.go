@@ -13,6 +13,7 @@
 //	            belongs to; a server may ignore it
 //	health      grpc.health.v1 Check, without a token
 //	HTTP/1      GET /healthz, /readyz, /metrics on the same port
+//	proof       before any of it, on connections to a server that was found: see package proof
 //
 // The keys that begin with downpour- hold JSON in ASCII:
 //
