@@ -97,7 +97,8 @@ func TestServe_proofWithinTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if _, err := c.Hello(t.Context()); err == nil || !strings.Contains(err.Error(), "no signature is by an admin token") {
+	const refusal = "no signature is by an admin token"
+	if _, err := c.Hello(t.Context()); err == nil || !strings.Contains(err.Error(), refusal) {
 		t.Errorf("a gateway with other tokens: %v, want it refused", err)
 	}
 }
