@@ -284,6 +284,7 @@ func TestWatcher_forged(t *testing.T) {
 				return value(bad("evil"), known)
 			}},
 		} {
+			synctest.Wait() // the watcher waits for its next look
 			w.log.Take()
 			w.watcher.logged = nil
 			for n := range uint64(5) {
