@@ -33,7 +33,6 @@ type town struct {
 	mu    sync.Mutex
 	found []string
 	calls int
-	work  sync.WaitGroup
 }
 
 // open opens a town in simulated time. The gateway knows some tokens.

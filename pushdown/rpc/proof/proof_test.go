@@ -35,8 +35,8 @@ const (
 	at         = "rs1:4280"
 )
 
-// handshake has ask and answer talk, and returns their errors and all that both have sent.
-func handshake(t *testing.T, ask, answer func(net.Conn) error) (asking, answering error, sent string) {
+// handshake has ask and answer talk, and returns all that both have sent, and their errors.
+func handshake(t *testing.T, ask, answer func(net.Conn) error) (sent string, asking, answering error) {
 	t.Helper()
 	a, b := net.Pipe()
 	var said bytes.Buffer
@@ -57,7 +57,7 @@ func handshake(t *testing.T, ask, answer func(net.Conn) error) (asking, answerin
 	asking = ask(a)
 	a.Close()
 	answering = <-ended
-	return asking, answering, said.String()
+	return said.String(), asking, answering
 }
 
 // recorder is a connection that records what is read and written.
@@ -93,7 +93,7 @@ func TestHandshake(t *testing.T) {
 		"a server that is not announced":        {both, both, "", ErrUnproven, errAddress},
 	} {
 		t.Run(name, func(t *testing.T) {
-			asking, answering, sent := handshake(t,
+			sent, asking, answering := handshake(t,
 				func(conn net.Conn) error { return Ask(t.Context(), conn, at, c.gateway) },
 				func(conn net.Conn) error { return Answer(conn, c.address, c.server) })
 			if !errors.Is(asking, c.asking) || !errors.Is(answering, c.answering) {
@@ -119,7 +119,7 @@ func TestHandshake_replayed(t *testing.T) {
 	known := keys(t, old)
 	var earlier answered
 	var question asked
-	_, _, said := handshake(t, func(c net.Conn) error { return Ask(t.Context(), c, at, known) },
+	said, _, _ := handshake(t, func(c net.Conn) error { return Ask(t.Context(), c, at, known) },
 		func(c net.Conn) error { return Answer(c, at, known) })
 	messages := bytes.NewReader([]byte(said)[len(Magic):])
 	if err := errors.Join(read(messages, &question), read(messages, &earlier)); err != nil || earlier.Signature == "" {
@@ -132,7 +132,7 @@ func TestHandshake_replayed(t *testing.T) {
 		"a long text":         func(asked) any { return answered{Refused: strings.Repeat("x", 3000)} },
 		"no JSON object":      func(asked) any { return 7 },
 	} {
-		err, _, _ := handshake(t, func(c net.Conn) error { return Ask(t.Context(), c, at, known) },
+		_, err, _ := handshake(t, func(c net.Conn) error { return Ask(t.Context(), c, at, known) },
 			func(c net.Conn) error {
 				var q asked
 				if err := read(c, &q); err != nil {
