@@ -30,7 +30,7 @@ type foundSite struct {
 
 const foundQuery = "/api/query?start=1356998400&end=1357171200&m=sum:m"
 
-// query asks for the points, all of which must come.
+// query asks for the points. All must come.
 func (s *foundSite) query(ctx context.Context) {
 	s.queries.Add(1)
 	a, err := e2e.Get(ctx, s.gateway.URL+foundQuery, "Authorization", "Bearer "+s.token)

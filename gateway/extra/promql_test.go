@@ -320,6 +320,22 @@ func TestPromQL_explain(t *testing.T) {
 	}
 }
 
+// Over salted tables a series may be under two salts, so that counts need the tags of each.
+func TestPromQL_countSalted(t *testing.T) {
+	t.Parallel()
+	b := open(t, func(c *gateway.Config) { c.SaltWidth = 1 })
+	b.Put("m 1356998400 1 host=a", "m 1356998400 2 host=b")
+	for text, want := range map[string]bool{"count(m)": false, "max(m)": true} {
+		a := b.Get("prometheus/api/v1/query?explain=true&time=1356998400&query=" + url.QueryEscape(text))
+		if got := strings.Contains(a.Body, " by []"); got != want || a.Status != 200 {
+			t.Errorf("%s: %d, grouped where it is read: %t, want %t\n%s", text, a.Status, got, want, a.Body)
+		}
+	}
+	if _, body := promAsk(b, "query", "query", "count(m)", "time", "1356998400"); !strings.Contains(body, `"2"`) {
+		t.Errorf("got %s, want 2", body)
+	}
+}
+
 // Clients see the release of the engine that go.mod names: v0.316.0 of the module is Prometheus 3.16.0.
 func TestPromQL_version(t *testing.T) {
 	t.Parallel()

@@ -220,6 +220,7 @@ func escapedReads(b *bench) {
 // ones.
 //
 //fault:promql-one-key-of-two > 1 => > 9
+//fault:series-of-two-keys-counted-twice s.h.twoKeys => false
 func TestPromQL_specialChars(t *testing.T) {
 	t.Parallel()
 	b := open(t, func(c *gateway.Config) { c.AllowSpecialChars = ": " })
@@ -240,9 +241,11 @@ func TestPromQL_specialChars(t *testing.T) {
 			t.Errorf("%s: got %s, want %s", text, got, want)
 		}
 	}
-	if status, body := promAsk(b, "query", "query", "dup", "time", "1356998400"); status == 200 ||
-		!strings.Contains(body, "twice") {
-		t.Errorf("a series under two row keys: %d %s", status, body)
+	for _, text := range []string{"dup", "count(dup)"} {
+		if status, body := promAsk(b, "query", "query", text, "time", "1356998400"); status == 200 ||
+			!strings.Contains(body, "twice") {
+			t.Errorf("%s, a series under two row keys: %d %s", text, status, body)
+		}
 	}
 }
 

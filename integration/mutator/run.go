@@ -70,7 +70,7 @@ var errNoTests = errors.New("no tests")
 
 // prepare returns the test program of a package with its faults, compiled into tmp and tried with all of them off,
 // which must pass; and the programs of other packages whose tests are for this one, too: of the one above, if that
-// imports it, and of those that whole.txt names. Without tests of its own the first of those stands for it.
+// imports it, and of those that packages.txt names. Without tests of its own the first of those stands for it.
 func prepare(ctx context.Context, pkg, tmp string, jobs int) (
 	p *program, others []func() (*program, error), err error,
 ) {
@@ -300,9 +300,9 @@ func (p *program) survives(ctx context.Context, f fault) bool {
 	return true
 }
 
-// groups parts tests, of which the short ones are the first: each group is run by one process, and no other once one
-// has failed. The test that noticed the fault before this one is alone in the first. A group takes as long as all
-// before it, so that there are few.
+// groups divides tests into groups, the short ones first. A process runs each group, and none after one has failed.
+// The test that noticed the fault before this one is alone in the first. A group takes as long as all before it, so
+// that there are few.
 func groups(tests []*trial, last *trial) (out [][]*trial) {
 	const least = 50 * time.Millisecond // a process takes some
 	if last != nil && slices.Contains(tests, last) {

@@ -389,7 +389,7 @@ func TestWatcher_away(t *testing.T) {
 			w.lines(1, "pushdown servers are looked for again")
 		}
 
-		// One that dies meanwhile is noticed afterwards.
+		// One that dies during the outage is noticed after it.
 		w.st.Set(faultstore.Rule{Table: table, Err: store.ErrUnavailable})
 		own.Set(faultstore.Rule{Err: errors.New("killed")})
 		w.stays(5*time.Minute, "a:4280", "b:4280")

@@ -34,7 +34,7 @@ type Watcher struct {
 	Store store.Reader
 	// Table is Downpour's own table, and Data that of the points: servers of another one do not count.
 	Table, Data string
-	// Keys returns the keys of which one has signed an announcement that counts, see package proof.
+	// Keys returns the keys of the admin tokens, see package proof. An announcement counts if one has signed it.
 	Keys func() ([]proof.Key, error)
 	// Certified is set with mutual TLS. Then announcements count unsigned if there are no keys.
 	Certified bool

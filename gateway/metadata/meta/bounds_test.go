@@ -130,7 +130,7 @@ func TestTracker_bytes(t *testing.T) {
 	}
 }
 
-// gate is a store of which each write waits for its error.
+// gate is a store whose writes wait for their errors.
 type gate struct {
 	store.Store
 	reply chan error

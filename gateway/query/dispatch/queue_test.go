@@ -15,7 +15,7 @@ import (
 )
 
 // Parts wait for their places, in order, until they have room; those of other places do not wait for them. When the
-// servers change, all parts get a place anew.
+// servers change, all parts get a new place.
 func TestQueue(t *testing.T) {
 	var q queue
 	now := time.Unix(1000, 0)

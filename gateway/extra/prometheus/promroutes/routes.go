@@ -38,6 +38,7 @@ func open(_ context.Context, c *gateway.Core) (gateway.Parts, error) {
 		metadata: c.Metadata,
 		log:      c.Log,
 		intake:   intake.New(c, activity.RemoteWrite),
+		twoKeys:  c.Config.SaltWidth > 0 || c.Config.AllowSpecialChars != "",
 	}
 	routes := map[string]httpio.Endpoint{}
 	for path, serve := range map[string]func(http.ResponseWriter, *request) error{
@@ -99,6 +100,8 @@ type handlers struct {
 	metadata metaroutes.Handlers
 	log      *slog.Logger
 	intake   *intake.Intake
+	// twoKeys is set if one series may have two row keys: with two salts, or with a name in two spellings.
+	twoKeys bool
 }
 
 // request is a request with its parameters, of the URL and of the body.
