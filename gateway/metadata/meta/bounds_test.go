@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -127,6 +128,33 @@ func TestTracker_bytes(t *testing.T) {
 	}
 	if !tr.known.has(string(long(99)[:3]) + string(long(99)[7:])) {
 		t.Error("the last series is not known")
+	}
+}
+
+// What the series that wait are said to take is what they take.
+func TestTracker_memory(t *testing.T) {
+	const series = 60_000
+	tr := tracker(open(t), Flags{Tracking: true})
+	heap := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := heap()
+	for n := range series {
+		tr.Stored(rowKey(n), 1)
+		tr.Stored(rowKey(n/2), 1)
+	}
+	took := int(heap() - before)
+	if got := len(tr.pending.series); got != series {
+		t.Errorf("%d series wait, want %d", got, series)
+	}
+	if said := tr.pending.bytes; took > said*5/4 || took < said/2 {
+		t.Errorf("%d series take %d bytes, and are said to take %d", series, took, said)
+	}
+	if err := tr.Close(); err != nil {
+		t.Error(err)
 	}
 }
 

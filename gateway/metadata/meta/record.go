@@ -31,6 +31,13 @@ type known struct {
 	since       time.Time // when it was emptied
 }
 
+// forgetKnown empties the set. Where points are counted there is none: a counter says itself whether it is new.
+func (t *Tracker) forgetKnown() {
+	if t.cfg.Flags.RealtimeTS && !t.cfg.Flags.Incrementing {
+		t.known = newKnown(t.cfg.Bytes)
+	}
+}
+
 func newKnown(most int) *known { return &known{most: most, set: map[string]struct{}{}} }
 
 // knownFor is how long a series is known to have a TSMeta.
@@ -65,9 +72,9 @@ const knownBytes = 64
 // runs at a time.
 func (t *Tracker) write(ctx context.Context, work *collected) (*collected, error) {
 	if t.forget.Swap(false) {
-		t.known = newKnown(t.cfg.Bytes)
+		t.forgetKnown()
 	}
-	rest := newCollected()
+	rest := &collected{}
 	var errs []error
 	// Each of the three is tried, also where another one fails.
 	if err := t.writeUIDs(ctx, work.uids); err != nil {
@@ -200,7 +207,9 @@ func (t *Tracker) makeTSMetas(ctx context.Context, series []seen) (rest []seen, 
 // addKnown notes that a series has a TSMeta, and passes it to Described if this process has
 // made it.
 func (t *Tracker) addKnown(s *seen, made bool) {
-	t.known.add(s.tsuid)
+	if t.known != nil {
+		t.known.add(s.tsuid)
+	}
 	// Another process that made it updates its own trees. An earlier attempt may have made it and then failed.
 	if t.cfg.Described != nil && (made || s.again) {
 		t.tell(s.tsuid)

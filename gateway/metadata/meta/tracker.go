@@ -34,8 +34,8 @@ type TrackerConfig struct {
 	Log *slog.Logger
 }
 
-// DefaultBytes are room for some 600,000 series that are new at once, each with a new name: puts may bring
-// them faster than they are recorded.
+// DefaultBytes are room for some 1.8 million series that are new at once: puts may bring them faster than
+// they are recorded.
 const DefaultBytes = 128 << 20
 
 // withDefaults sets what is 0 or nil to the defaults that the fields name.
@@ -69,7 +69,7 @@ type Tracker struct {
 	cfg TrackerConfig
 
 	// What follows belongs to the holder of the turn.
-	known     *known
+	known     *known   // nil if points are counted
 	described []string // series that Described has to get
 	untold    int      // series that did not fit there
 
@@ -92,48 +92,18 @@ type Tracker struct {
 	done sync.WaitGroup
 }
 
-// collected is what waits to be written.
-type collected struct {
-	index  map[string]int // from TSUID to the index in series
-	series []seen
-	uids   []givenUID
-	bytes  int // memory of all of it
-}
-
-// seenBytes is about what a series takes on top of its TSUID, givenBytes what a UID takes.
-const seenBytes, givenBytes = 128, 64
-
-// seen is a series and the points that it got since the last write.
-type seen struct {
-	tsuid  string
-	points int64
-	// again is set if an earlier write failed. It may have been done in part.
-	again bool
-}
-
-// bytes is about the memory that it takes.
-func (s seen) bytes() int { return seenBytes + len(s.tsuid) }
-
-type givenUID struct {
-	kind    encoding.UIDKind
-	uid     encoding.UID
-	created int64 // seconds
-}
-
-func newCollected() *collected { return &collected{index: map[string]int{}} }
-
 // NewTracker starts a tracker. Close writes what is collected and ends it.
 func NewTracker(cfg TrackerConfig) *Tracker {
 	t := &Tracker{
 		cfg:     cfg.withDefaults(),
-		pending: newCollected(),
+		pending: &collected{},
 		turn:    make(chan struct{}, 1),
 		wake:    make(chan struct{}, 1),
 		stop:    make(chan struct{}),
 	}
 	t.emptied = sync.NewCond(&t.mu)
 	t.life, t.end = context.WithCancel(context.Background())
-	t.known = newKnown(t.cfg.Bytes)
+	t.forgetKnown()
 
 	t.turn <- struct{}{} // the token: nobody writes yet
 	t.done.Go(t.run)
@@ -160,8 +130,8 @@ func (t *Tracker) Stored(key []byte, points int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for !t.closed {
-		if i, ok := t.pending.index[string(tsuid)]; ok {
-			t.pending.series[i].points += int64(points)
+		if waits := t.pending.find(tsuid); waits != nil {
+			waits.points += int64(points)
 			return
 		}
 		s := seen{tsuid: string(tsuid), points: int64(points)}
@@ -179,8 +149,7 @@ func (t *Tracker) add(s seen) {
 	if !t.room(s.bytes()) {
 		return
 	}
-	t.pending.index[s.tsuid] = len(t.pending.series)
-	t.pending.series = append(t.pending.series, s)
+	t.pending.add(s)
 }
 
 // fits reports whether there is room. The caller holds the lock.
@@ -277,7 +246,7 @@ func (t *Tracker) flush(ctx context.Context) error {
 	work, dropped := t.pending, t.dropped
 	empty := len(work.series)+len(work.uids)+len(t.described) == 0 // then puts go on to fill it
 	if !empty {
-		t.pending = newCollected()
+		t.pending = &collected{}
 		t.emptied.Broadcast()
 	}
 	t.dropped = 0
@@ -308,9 +277,9 @@ func (t *Tracker) collectAgain(rest *collected, failed bool) {
 
 	for _, s := range rest.series {
 		s.again = true
-		if i, ok := t.pending.index[s.tsuid]; ok {
-			t.pending.series[i].points += s.points
-			t.pending.series[i].again = true
+		if waits := t.pending.find([]byte(s.tsuid)); waits != nil {
+			waits.points += s.points
+			waits.again = true
 			continue
 		}
 		t.add(s)

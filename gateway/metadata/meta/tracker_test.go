@@ -337,7 +337,7 @@ func TestTracker_toldWhatIsDropped(t *testing.T) {
 	}
 	tr.mu.Lock()
 	rest := tr.pending
-	tr.pending = newCollected()
+	tr.pending = &collected{}
 	tr.mu.Unlock()
 	for n := range 8 {
 		tr.Assigned(encoding.UIDTagV, "x", encoding.UID{0, 1, byte(n)})
