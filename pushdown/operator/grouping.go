@@ -19,9 +19,11 @@ type grouping struct {
 	plan         *scanplan.Plan
 	fn           *aggregate.Function
 	countsN      bool // fn uses the accumulator N
+	gathers      bool // fn needs all values of a bucket at once
 	hours        scanplan.Hours
 	grid         []int64 // bucket starts of the part, ms; nil until there is a point
-	held         int64   // bytes of the grid and of partial aggregates
+	held         int64   // bytes of the grid and of partial aggregates, and of values that they gather
+	recordBytes  int64   // of the records that will be made of them
 	mostStates   int64   // bound of held in addition to that of the plan; 0 is none
 	starts, ends bool    // the plan has no row before, after the part
 	fill         bool    // the fill policy gives empty buckets a value
@@ -65,6 +67,8 @@ func newGrouping(part *scanplan.Part) (*grouping, error) {
 		ends:   hours.To == p.To,
 	}
 	g.countsN, _, _ = fn.Columns()
+	m, _ := fn.Mergeability()
+	g.gathers = m.AllAtOnce
 	g.missing, g.fill = p.Downsample.Fill.Value()
 	return g, nil
 }
@@ -100,9 +104,8 @@ func (o *partOperator) finishGroups() error {
 
 // finish makes the records of all groups.
 func (g *grouping) finish(e *emitter, held *memory.Lease, mem batch.Allocator) error {
-	// They are made before the first one is returned. held has workBytes for each bucket, which
-	// takes partialBucketBytes in a record.
-	if err := held.Reserve(g.held * partialBucketBytes / workBytes); err != nil {
+	// They are made before the first one is returned.
+	if err := held.Reserve(g.recordBytes); err != nil {
 		return err
 	}
 	e.addGroups(g, batch.NewPartialWriter(mem))
@@ -136,7 +139,33 @@ func (g *grouping) add(s *batch.Series, held *memory.Lease) error {
 	}
 
 	row.Flags = append(row.Flags, g.edges(row, s))
-	g.scratch = g.fn.AddMember(gr.partial, g.grid, g.member(s), g.scratch)
+	m := g.member(s)
+	if g.gathers {
+		buckets := (m.Time[len(m.Time)-1]-m.Time[0])/g.plan.Downsample.Interval + 1
+		if err := g.reserve(buckets*gatheredBytes, held); err != nil {
+			return err
+		}
+	}
+	g.scratch = g.fn.AddMember(gr.partial, g.grid, m, g.scratch)
+	return nil
+}
+
+// gatheredBytes is about what a value takes that is gathered, with room for growth.
+const gatheredBytes = 12
+
+// reserve takes memory for partial aggregates. The error is a *LimitError, or one of the lease.
+func (g *grouping) reserve(bytes int64, held *memory.Lease) error {
+	need := g.held + bytes
+	if limit := g.plan.MaxBytes; limit > 0 && need > limit {
+		return &LimitError{What: States, Limit: limit, Need: need}
+	}
+	if g.mostStates > 0 && need > g.mostStates {
+		return &LimitError{What: States, Limit: g.mostStates, Need: need}
+	}
+	if err := held.Reserve(bytes); err != nil {
+		return err
+	}
+	g.held = need
 	return nil
 }
 
@@ -145,17 +174,10 @@ func (g *grouping) add(s *batch.Series, held *memory.Lease) error {
 // before they are made.
 func (g *grouping) newPartial(gr *group, held *memory.Lease) error {
 	buckets := g.hours.Grid(g.plan.Downsample)
-	need := g.held + int64(buckets)*workBytes
-	if limit := g.plan.MaxBytes; limit > 0 && need > limit {
-		return &LimitError{What: States, Limit: limit, Need: need}
-	}
-	if g.mostStates > 0 && need > g.mostStates {
-		return &LimitError{What: States, Limit: g.mostStates, Need: need}
-	}
-	if err := held.Reserve(need - g.held); err != nil {
+	if err := g.reserve(int64(buckets)*workBytes, held); err != nil {
 		return err
 	}
-	g.held = need
+	g.recordBytes += int64(buckets) * partialBucketBytes
 
 	if g.grid == nil {
 		g.grid = make([]int64, buckets)
@@ -242,6 +264,9 @@ func (g *grouping) finishRow(gr *group) *batch.Partial {
 		return row
 	}
 
+	if g.gathers {
+		g.fn.Settle(p)
+	}
 	row.Live = p.Live
 	// If this column is absent all are true; if the next is absent it is equal to live.
 	if slices.Contains(p.Real, false) {

@@ -142,6 +142,7 @@ func groupsOf(p *scanplan.Plan, spans map[string]flat, from, to int64, edges *in
 // setSums sets those columns of a row that do not follow from others.
 func setSums(row *batch.Partial, fn *aggregate.Function, sums *aggregate.Partial) {
 	n, a, b := fn.Columns()
+	fn.Settle(sums)
 	row.Live = sums.Live
 	if slices.Contains(sums.Real, false) {
 		row.Real = sums.Real

@@ -66,8 +66,8 @@ func overFlight(t testing.TB, m *operatortest.Store, s encoding.Schema) *Executo
 }
 
 // For sum:5m-avg over the table of hosts a pushdown server sends at most 1 % of the bytes of single
-// cells with per-series aggregation, and at most 1 % of the bytes of compacted cells with partial
-// aggregation, whatever the order of UIDs.
+// cells with per-series aggregation. With partial aggregation it sends at most 1 % of the bytes of compacted cells,
+// also of percentiles, whatever the order of UIDs.
 func TestShipped_onePercent(t *testing.T) {
 	s := encoding.DefaultSchema()
 	for name, order := range map[string]func(int) []int{"UIDs in order": inOrder, "UIDs shuffled": shuffled} {
@@ -75,22 +75,25 @@ func TestShipped_onePercent(t *testing.T) {
 		plan := operatortest.Plan(s, metric, base, base+2*3600)
 		plan.Downsample = &scanplan.Downsample{Interval: 300_000, Function: "avg", Fill: scanplan.FillNone}
 		e := overFlight(t, m, s)
-		f := func(how Aggregation, most int64) {
+		f := func(aggregator scanplan.Aggregator, how Aggregation, most int64) {
+			plan.Aggregator = aggregator
 			stats, err := e.Run(t.Context(), &plan, Options{Aggregation: how},
 				func(scanplan.KeyRange, []batch.Record) error { return nil })
 			if err != nil || stats.Remote != stats.Parts || (stats.Partial == stats.Parts) != (how == Auto) {
-				t.Fatalf("%s, mode %q: %v, %+v", name, how, err, stats)
+				t.Fatalf("%s, %s, mode %q: %v, %+v", name, aggregator, how, err, stats)
 			}
 			if stats.ShippedBytes > most {
-				t.Errorf("%s, mode %q: %d bytes, want at most %d", name, how, stats.ShippedBytes, most)
+				t.Errorf("%s, %s, mode %q: %d bytes, want at most %d", name, aggregator, how, stats.ShippedBytes, most)
 			}
 		}
-		f(PerSeries, cells/100)
-		f(Auto, compacted/100)
+		f("sum", PerSeries, cells/100)
+		f("sum", Auto, compacted/100)
+		f("p99", Auto, compacted/100)
+		f("median", Auto, compacted/100)
 	}
 }
 
-// BenchmarkShipped measures sum:5m-avg over the table of hosts through a pushdown server, and the
+// BenchmarkShipped measures sum:5m-avg and p99:5m-avg over the table of hosts through a pushdown server, and the
 // bytes that it sends.
 func BenchmarkShipped(b *testing.B) {
 	s := encoding.DefaultSchema()
@@ -99,9 +102,14 @@ func BenchmarkShipped(b *testing.B) {
 		plan := operatortest.Plan(s, metric, base, base+6*3600)
 		plan.Downsample = &scanplan.Downsample{Interval: 300_000, Function: "avg", Fill: scanplan.FillNone}
 		e := overFlight(b, m, s)
-		for _, how := range []Aggregation{PerSeries, Auto} {
-			b.Run(name+"/"+map[Aggregation]string{PerSeries: "strict", Auto: "partial"}[how], func(b *testing.B) {
+		for _, how := range []Aggregation{PerSeries, Auto, "p99"} {
+			of := map[Aggregation]string{PerSeries: "strict", Auto: "partial", "p99": "percentile"}[how]
+			b.Run(name+"/"+of, func(b *testing.B) {
 				var stats Stats
+				plan.Aggregator = "sum"
+				if how == "p99" {
+					plan.Aggregator, how = "p99", Auto
+				}
 				for b.Loop() {
 					var err error
 					if stats, err = e.Run(b.Context(), &plan, Options{Aggregation: how},

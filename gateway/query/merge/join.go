@@ -126,6 +126,7 @@ func (j *joiner) mergePartials(key string) {
 			// (a+b)+(c+d) may differ from ((a+b)+c)+d.
 			isOfSeveral := j.owners[p.from+i] > 1 //fault:salts-added-up TestPartials_several
 			j.outOfOrder[p.from+i] = isOfSeveral && !j.mergeability.InOrder
+			j.m.needsSpanOrder = j.m.needsSpanOrder || isOfSeveral && j.mergeability.AllAtOnce
 		}
 	}
 }
@@ -135,11 +136,34 @@ func (j *joiner) addSeries(salt string, segments []*segment) error {
 	if err := checkOrder(segments); err != nil {
 		return err
 	}
+	if j.mergeability.AllAtOnce {
+		if err := j.m.account(j.gatheredBytes(salt, segments)); err != nil {
+			return err
+		}
+	}
 	if j.fills {
 		j.addFilled(salt, segments)
 		return nil
 	}
 	return j.addUnfilled(segments)
+}
+
+// gatheredBytes is about what a series' own values take, where all of a group are kept until its end. Values between
+// two parts are few, or refused.
+func (j *joiner) gatheredBytes(salt string, segments []*segment) (bytes int64) {
+	const each = 12 // 8 and room for growth
+	if j.fills {
+		for _, r := range j.perSeries[salt] {
+			bytes += int64(r.to-r.from) * each
+		}
+		return bytes
+	}
+	for _, s := range segments {
+		if n := len(s.time); n > 0 {
+			bytes += ((s.time[n-1]-s.time[0])/j.m.plan.Downsample.Interval + 1) * each
+		}
+	}
+	return bytes
 }
 
 // addUnfilled adds a series' points in per-series hours, and what it contributes
@@ -216,7 +240,7 @@ func (j *joiner) addValues(at int, values []float64, kind valueKind) {
 		// A gap value that is 0 in a sum, or is only counted, changes no bit wherever it is added.
 		if exact := j.mergeability.AnyOrder || kind == gapValues && j.mergeability.Gaps; !exact {
 			j.outOfOrder[k] = true
-			j.m.needsSpanOrder = j.m.needsSpanOrder || j.fn.Class == aggregate.Ordered
+			j.m.needsSpanOrder = j.m.needsSpanOrder || j.fn.Class == aggregate.Ordered || j.mergeability.AllAtOnce
 		} else if j.fn.Tie(j.sum, k, v) {
 			// Of 0.0 and -0.0 the first in span order stays the minimum or maximum.
 			j.inexact = true
@@ -256,9 +280,9 @@ func (j *joiner) addAbsent(key string, membersBySalt map[string]int32) {
 		}
 
 		switch {
-		case !j.mergeability.SkipsNaN: // the fill value has its place in span order
+		case j.mergeability.SkipsNaN && math.IsNaN(j.fillValue): // counts for nothing
+		case !j.mergeability.SkipsNaN || j.mergeability.AllAtOnce: // the fill value has its place among the others
 			j.m.needsSpanOrder = true
-		case math.IsNaN(j.fillValue): // counts for nothing
 		case !j.fn.AddZeros(j.sum, p.from, p.to, n): // all at once
 			j.inexact = true
 		}

@@ -160,6 +160,12 @@ func TestPartials_order(t *testing.T) {
 		{"a gap in a sum", "zimsum", scanplan.FillNone, partial, gap, false, false},
 		{"a series before a sum, roughly", "zimsum", scanplan.FillNone, perSeries, rounding, false, true},
 		{"a series before a difference", "diff", scanplan.FillNone, perSeries, rounding, true, true},
+		{"percentiles of hours", "p99", scanplan.FillNone, partial, absent(5), false, false},
+		{"NaN in a percentile", "p99", scanplan.FillNaN, partial, absent(5), false, false},
+		{"zeros in a percentile", "p99", scanplan.FillZero, partial, absent(5), true, true},
+		{"a gap in a percentile", "p99", scanplan.FillNone, partial, gap, true, true},
+		{"percentiles of two salts", "median", scanplan.FillNone, partial, rounding, true, true},
+		{"a series next to a percentile", "median", scanplan.FillNone, perSeries, rounding, true, true},
 	} {
 		s := encoding.DefaultSchema()
 		s.SaltWidth, s.SaltBuckets = 1, 2

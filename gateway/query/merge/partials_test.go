@@ -188,7 +188,8 @@ func TestPartials_refuses(t *testing.T) {
 		}
 	}
 	f("sum", "columns of sum are missing")
-	f("p99", "partial aggregates of p99, which has none")
+	f("p99", "columns of p99 are missing")
+	f("none", "partial aggregates of none, which has none")
 	f("nope", "partial aggregates of nope, which has none")
 }
 

@@ -14,6 +14,7 @@ import "math"
 //	dev                     n, mean, squares  line: order matters
 //	mult                    product           line: order matters
 //	first, last, diff       by span order     order matters
+//	median, percentiles     the result        cannot be added
 type merging struct {
 	Mergeability
 
@@ -98,6 +99,13 @@ var mergeDifferences = &merging{
 	Mergeability: Mergeability{InOrder: true},
 	n:            true, a: true, b: true,
 	combine: func(_ *Function, p *Partial, k int, src *Partial, i int) { p.combineDiff(k, src, i) },
+}
+
+// mergeResults is of functions that need all values of a time at once. Nothing is combined: see Mergeability.
+var mergeResults = &merging{
+	Mergeability: Mergeability{SkipsNaN: true, AllAtOnce: true},
+	a:            true,
+	combine:      func(*Function, *Partial, int, *Partial, int) {},
 }
 
 var (

@@ -19,6 +19,9 @@ type Mergeability struct {
 	Gaps bool
 	// SkipsNaN: a NaN changes nothing.
 	SkipsNaN bool
+	// AllAtOnce: they never merge, because the function needs all values of a time at once. One has them where all
+	// members of the time are in its part, and none contributes between two parts.
+	AllAtOnce bool
 }
 
 // Mergeability returns the conditions under which partial aggregates of f merge; ok
@@ -44,6 +47,9 @@ type Partial struct {
 	N     []int32
 	A, B  []float64
 	Proof // of A, if that is a sum
+	// gathered are, at each time, the keys of the values of a function that needs all at once; nil for
+	// others. Where it has none A is the result.
+	gathered [][]int64
 
 	view columns // what columns returns: it would be allocated for each member
 }
@@ -58,8 +64,11 @@ func (f *Function) NewPartial(size int) *Partial {
 		p.N = make([]int32, size)
 	}
 
-	if s, _ := f.Mergeability(); s.Proven {
+	switch s, _ := f.Mergeability(); {
+	case s.Proven:
 		p.Proof = newProof(size)
+	case s.AllAtOnce:
+		p.A, p.gathered = sized(p.A, size, nan), make([][]int64, size)
 	}
 
 	return p
@@ -129,7 +138,11 @@ func (p *Partial) MarkReal(times []int64, at int, points []int64) {
 
 // AddValues adds the contributions of one member at the times from index at on.
 func (f *Function) AddValues(p *Partial, at int, values []float64) {
-	f.double.add(p.columns(), at, values)
+	if p.gathered != nil {
+		p.gather(at, values)
+	} else {
+		f.double.add(p.columns(), at, values)
+	}
 
 	live := p.Live[at:][:len(values)]
 	for i := range live {
@@ -139,6 +152,25 @@ func (f *Function) AddValues(p *Partial, at int, values []float64) {
 	if p.Low != nil {
 		f.prove(p, at, values)
 	}
+}
+
+// gather keeps values but NaN, from index at on.
+func (p *Partial) gather(at int, values []float64) {
+	for i, v := range values {
+		if v == v {
+			p.gathered[at+i] = append(p.gathered[at+i], key(v))
+		}
+	}
+}
+
+// Settle makes results of gathered values, which are freed: a batch has the results alone.
+func (f *Function) Settle(p *Partial) {
+	for i, keys := range p.gathered {
+		if len(keys) > 0 {
+			p.A[i] = f.scalar.value(&State{keys: keys})
+		}
+	}
+	p.gathered = nil
 }
 
 // prove adds to the proof what AddValues has added to a sum: not NaN, which sums skip.
@@ -177,6 +209,11 @@ func (f *Function) Tie(p *Partial, i int, v float64) bool {
 // Finish writes the results at the times from index at on, at each of which a member
 // contributes.
 func (f *Function) Finish(p *Partial, at int, out []float64) {
+	if f.merging.AllAtOnce {
+		f.Settle(p)
+		copy(out, p.A[at:])
+		return
+	}
 	c := &columns{n: p.N[at:]}
 	if p.A != nil {
 		c.a = p.A[at:]
