@@ -125,31 +125,34 @@ func TestPartials_anyCut(t *testing.T) {
 	}
 }
 
-// Partial aggregates are joined where that gives the bits of span order, and refused where it does not.
-func TestPartials_order(t *testing.T) {
+// orderCase is points in a table of two salt buckets, whose hours but those of the first bucket are partial.
+type orderCase struct {
+	what     string
+	function scanplan.Aggregator
+	fill     scanplan.Fill
+	mode     scanplan.Mode // of the first salt bucket
+	points   []orderPoint
+	refused  bool
+	rounding bool // is allowed
+}
+
+type orderPoint struct {
+	salt  byte
+	n     int // of the series, in its salt bucket
+	hour  int64
+	value float64
+}
+
+func orderCases() []orderCase {
 	const partial, perSeries = scanplan.PartialAggregation, scanplan.PerSeries
 	negativeZero := math.Copysign(0, -1)
-	type point struct {
-		salt  byte
-		n     int // of the series, in its salt bucket
-		hour  int64
-		value float64
-	}
 	// Of two series only the first has rows in the first hour.
-	absent := func(first float64) []point { return []point{{0, 0, 0, first}, {0, 0, 1, 2}, {0, 1, 1, 3}} }
+	absent := func(first float64) []orderPoint { return []orderPoint{{0, 0, 0, first}, {0, 0, 1, 2}, {0, 1, 1, 3}} }
 	// These have other sums in another order: the first and the last give 0, then 0.1.
-	rounding := []point{{0, 0, 0, 0.1}, {1, 0, 0, 1e16}, {1, 1, 0, -1e16}}
+	rounding := []orderPoint{{0, 0, 0, 0.1}, {1, 0, 0, 1e16}, {1, 1, 0, -1e16}}
 	// A series has no point in the second hour, where two others add up in their order.
-	gap := []point{{0, 0, 0, 1}, {0, 0, 2, 1}, {0, 1, 1, 0.1}, {0, 2, 1, 1e16}}
-	for _, c := range []struct {
-		what     string
-		function scanplan.Aggregator
-		fill     scanplan.Fill
-		mode     scanplan.Mode // of the first salt bucket
-		points   []point
-		refused  bool
-		rounding bool // is allowed
-	}{
+	gap := []orderPoint{{0, 0, 0, 1}, {0, 0, 2, 1}, {0, 1, 1, 0.1}, {0, 2, 1, 1e16}}
+	return []orderCase{
 		{"zeros in a sum", "sum", scanplan.FillZero, partial, absent(5), false, false},
 		{"a zero is the least", "min", scanplan.FillZero, partial, absent(5), false, false},
 		{"a zero next to -0.0", "min", scanplan.FillZero, partial, absent(negativeZero), true, false},
@@ -166,7 +169,12 @@ func TestPartials_order(t *testing.T) {
 		{"a gap in a percentile", "p99", scanplan.FillNone, partial, gap, true, true},
 		{"percentiles of two salts", "median", scanplan.FillNone, partial, rounding, true, true},
 		{"a series next to a percentile", "median", scanplan.FillNone, perSeries, rounding, true, true},
-	} {
+	}
+}
+
+// Partial aggregates are joined where that gives the bits of span order, and refused where it does not.
+func TestPartials_order(t *testing.T) {
+	for _, c := range orderCases() {
 		s := encoding.DefaultSchema()
 		s.SaltWidth, s.SaltBuckets = 1, 2
 		var all [2][]operatortest.Series
@@ -191,7 +199,8 @@ func TestPartials_order(t *testing.T) {
 			whole = append(whole, scanplan.Part{Range: r})
 			for at := p.From; at < p.To; at += 3600 {
 				hour := scanplan.KeyRange{Start: p.HourKey(r, at), Stop: p.HourKey(r, at+3600)}
-				parts = append(parts, scanplan.Part{Range: hour, Mode: []scanplan.Mode{c.mode, partial}[salt]})
+				mode := []scanplan.Mode{c.mode, scanplan.PartialAggregation}[salt]
+				parts = append(parts, scanplan.Part{Range: hour, Mode: mode})
 			}
 		}
 		want, err := merged(t, table, &p, whole)
