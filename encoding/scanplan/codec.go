@@ -46,16 +46,25 @@ const (
 	// bucket. They are whole hours of a plan whose buckets divide the hour. Parts of
 	// histograms answer with sums, and need not be whole hours.
 	PartialAggregation Mode = "partial"
+	// PartialWithoutNames is PartialAggregation of a part that is all of its plan, for an answer that names no series:
+	// of the members of a group it lists those alone whose tags say something new. It is not for servers.
+	PartialWithoutNames Mode = "partial without names"
 	// Aligned parts answer with the finished aggregates of each group whose series have
 	// points at the same times, or say that they do not. They are whole hours of the only
 	// salt bucket of a plan without buckets.
 	Aligned Mode = "aligned"
 )
 
+// IsPartial reports whether parts answer with partial aggregates.
+func (m Mode) IsPartial() bool { return m == PartialAggregation || m == PartialWithoutNames }
+
 // String is the mode as explain shows it and as the query parameter mode names it.
 func (m Mode) String() string {
-	if m == PerSeries {
+	switch m {
+	case PerSeries:
 		return "strict"
+	case PartialWithoutNames:
+		return string(PartialAggregation)
 	}
 	return string(m)
 }
@@ -142,6 +151,11 @@ func (p *Part) validateMode() error {
 	case Aligned:
 		return p.validateAligned()
 	case PartialAggregation:
+	case PartialWithoutNames:
+		if len(p.Plan.Ranges) != 1 || !p.Range.covers(p.Plan.Ranges[0]) {
+			return fmt.Errorf("scanplan: mode %q of the part from %s to %s, want it of all the plan", string(p.Mode),
+				p.Range.Start, p.Range.Stop)
+		}
 	default:
 		return fmt.Errorf("scanplan: mode %q, want none, %q or %q", string(p.Mode), string(PartialAggregation),
 			string(Aligned))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"downpour/encoding"
 	"downpour/encoding/batch"
 	"downpour/encoding/scanplan"
 	"downpour/pushdown/operator/aggregate"
@@ -20,6 +21,7 @@ type grouping struct {
 	fn           *aggregate.Function
 	countsN      bool // fn uses the accumulator N
 	gathers      bool // fn needs all values of a bucket at once
+	nameless     bool // see scanplan.PartialWithoutNames
 	hours        scanplan.Hours
 	grid         []int64 // bucket starts of the part, ms; nil until there is a point
 	held         int64   // bytes of the grid and of partial aggregates, and of values that they gather
@@ -40,14 +42,15 @@ type grouping struct {
 // group is a group of the part, and the row of the batch that it will be.
 type group struct {
 	key     string
-	partial *aggregate.Partial // nil while there is no point
+	partial *aggregate.Partial   // nil while there is no point
+	common  *encoding.CommonTags // of the members with points, if not all are listed; nil before the first
 	row     batch.Partial
 }
 
 // newGrouping returns the grouping of a part, nil with per-series aggregation.
 func newGrouping(part *scanplan.Part) (*grouping, error) {
 	// Histograms have partial sums of their own, see histograms.
-	if part.Mode != scanplan.PartialAggregation || part.Plan.Histograms != nil {
+	if !part.Mode.IsPartial() || part.Plan.Histograms != nil {
 		return nil, nil
 	}
 
@@ -59,12 +62,13 @@ func newGrouping(part *scanplan.Part) (*grouping, error) {
 
 	hours, _ := p.WholeHours(part.Range) // Part.Validate has checked that they are whole
 	g := &grouping{
-		plan:   p,
-		fn:     fn,
-		hours:  hours,
-		groups: map[string]*group{},
-		starts: hours.From == p.From,
-		ends:   hours.To == p.To,
+		plan:     p,
+		fn:       fn,
+		hours:    hours,
+		groups:   map[string]*group{},
+		nameless: part.Mode == scanplan.PartialWithoutNames,
+		starts:   hours.From == p.From,
+		ends:     hours.To == p.To,
 	}
 	g.countsN, _, _ = fn.Columns()
 	m, _ := fn.Mergeability()
@@ -88,7 +92,7 @@ func (o *partOperator) finishGroups() error {
 		// A span with neither points nor annotations is no member of its group.
 		if sp.hasPoint || len(sp.annotations) > 0 {
 			o.arena.gather(sp, &o.groups.series)
-			if err := o.groups.add(&o.groups.series, o.memory); err != nil {
+			if _, err := o.groups.add(&o.groups.series, o.memory); err != nil {
 				return err
 			}
 		}
@@ -112,33 +116,57 @@ func (g *grouping) finish(e *emitter, held *memory.Lease, mem batch.Allocator) e
 	return nil
 }
 
-// add adds a span; it keeps the span's name and annotations, and no other slice of s. Spans
+// add adds a span. If it lists the span it keeps its name and annotations; it keeps no other slice of s. Spans
 // come in ascending order. The error is a *LimitError, or one of the lease.
-func (g *grouping) add(s *batch.Series, held *memory.Lease) error {
+func (g *grouping) add(s *batch.Series, held *memory.Lease) (listed bool, err error) {
 	gr, err := g.group(s.Span, held)
 	// Without an error the series lacks a tag key of the group-by.
 	if gr == nil {
-		return err
+		return false, err
 	}
 
+	row := &gr.row
+	// Buckets divide the hour, so that every point is in one: without a bucket there is none.
+	if len(s.Time) == 0 {
+		gr.list(s, batch.EdgeAnnotationsOnly)
+		return true, nil
+	}
+	if gr.partial == nil {
+		if err := g.newPartial(gr, held); err != nil {
+			return false, err
+		}
+	}
+
+	if listed = g.lists(gr, s); listed {
+		gr.list(s, g.edges(row, s))
+	}
+	return listed, g.addMember(gr, s, held)
+}
+
+// list lists a span with its annotations.
+func (gr *group) list(s *batch.Series, flags uint8) {
 	row := &gr.row
 	for _, n := range s.Notes {
 		row.NoteSpan, row.Notes = append(row.NoteSpan, int32(len(row.Spans))), append(row.Notes, n)
 	}
-	row.Spans = append(row.Spans, s.Span)
+	row.Spans, row.Flags = append(row.Spans, s.Span), append(row.Flags, flags)
+}
 
-	// Buckets divide the hour, so that every point is in one: without a bucket there is none.
-	if len(s.Time) == 0 {
-		row.Flags = append(row.Flags, batch.EdgeAnnotationsOnly)
-		return nil
+// lists reports whether a member with points has to be listed.
+func (g *grouping) lists(gr *group, s *batch.Series) bool {
+	if !g.nameless {
+		return true
 	}
-	if gr.partial == nil {
-		if err := g.newPartial(gr, held); err != nil {
-			return err
-		}
+	first := gr.common == nil // listed even without tags: the group has a member
+	if first {
+		gr.common = encoding.NewCommonTags(g.plan.Schema)
 	}
+	news := gr.common.Add(g.plan.Schema.SpanTags(s.Span))
+	return first || news || len(s.Notes) > 0
+}
 
-	row.Flags = append(row.Flags, g.edges(row, s))
+// addMember adds the points of a member. The error is a *LimitError, or one of the lease.
+func (g *grouping) addMember(gr *group, s *batch.Series, held *memory.Lease) error {
 	m := g.member(s)
 	if g.gathers {
 		buckets := (m.Time[len(m.Time)-1]-m.Time[0])/g.plan.Downsample.Interval + 1

@@ -26,7 +26,7 @@ const MaxHoursSideBySide = 32
 //	hour 2   a b c   ...  ─┼─▶  a | b | c | d ...  ─▶  partial aggregates of groups
 //	hour 3   b   c d ...  ─┘
 //
-// A series is added to its group and then only its name is kept. partOperator instead keeps the
+// A series is added to its group and then at most its name is kept. partOperator instead keeps the
 // buckets of all series until the part has ended, because it reads one hour after the other.
 type hoursOperator struct {
 	from   store.Reader
@@ -230,16 +230,22 @@ const spanBytes = 32
 func (o *hoursOperator) addSeries(s *batch.Series, tags []byte) error {
 	s.Span = o.name(tags)
 	o.stats.Spans++
-	o.keep(len(s.Span))
-	for _, n := range s.Notes {
-		o.keep(len(n))
+	listed, err := o.groups.add(s, o.memory)
+	if err != nil {
+		return err
+	}
+	if listed {
+		o.keep(len(s.Span))
+		for _, n := range s.Notes {
+			o.keep(len(n))
+		}
+	} else {
+		o.chunk = o.chunk[:len(o.chunk)-len(s.Span)] // the next name takes its memory
 	}
 	if o.stats.Spans%checkSpans == 0 {
-		if err := o.reserve(); err != nil {
-			return err
-		}
+		return o.reserve()
 	}
-	return o.groups.add(s, o.memory)
+	return nil
 }
 
 // keep counts a name or an annotation of n bytes.

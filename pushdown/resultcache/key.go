@@ -74,7 +74,7 @@ func dropUnread(p *scanplan.Part) {
 
 	// A partial aggregate, and windows, also have the points at those ends of the part where the plan continues:
 	// leave an hour of the plan there.
-	if p.Mode == scanplan.PartialAggregation || p.Plan.Window != nil {
+	if p.Mode.IsPartial() || p.Plan.Window != nil {
 		if p.Plan.From != hours.From {
 			from -= encoding.RowSeconds
 		}

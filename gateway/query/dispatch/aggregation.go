@@ -35,6 +35,7 @@ const maxPartialBuckets = 1 << 18
 type aggregationChoice struct {
 	partial bool
 	whole   bool // the plan is one part, whose hours are read side by side
+	unnamed bool // the answer names no series
 	reason  string
 	aligned bool // with aligned aggregates, if each part is of whole hours; then partial is false
 }
@@ -148,6 +149,9 @@ func (c aggregationChoice) mode(plan *scanplan.Plan, r scanplan.KeyRange) scanpl
 	}
 	if c.aligned {
 		return scanplan.Aligned
+	}
+	if c.whole && c.unnamed {
+		return scanplan.PartialWithoutNames
 	}
 	if _, whole := plan.WholeHours(r); c.partial && whole {
 		return scanplan.PartialAggregation

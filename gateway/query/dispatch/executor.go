@@ -159,6 +159,9 @@ type Options struct {
 	Aggregation Aggregation
 	// Budget bounds what all parts read together. Default: no bound.
 	Budget operator.Budget
+	// Unnamed is set for an answer that names no series: parts may then leave names out, see
+	// scanplan.PartialWithoutNames.
+	Unnamed bool
 	// Proving has each part prove what it reads: see operator.Options.
 	Proving bool
 	// Uncached has parts in this process neither looked up nor kept in the result cache: a plan that reads much,
@@ -181,7 +184,7 @@ func (e *Executor) Run(ctx context.Context, plan *scanplan.Plan, opts Options, s
 		return Stats{}, fmt.Errorf("%w: %w", operator.ErrBadPlan, err)
 	}
 
-	parts, err := e.partition(ctx, plan, opts.Aggregation)
+	parts, err := e.partition(ctx, plan, opts.Aggregation, opts.Unnamed)
 	// The deadline came while the regions were listed: nothing has been read.
 	if err != nil && opts.AllowMissing && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return Stats{Missing: plan.Ranges}, nil
@@ -225,12 +228,13 @@ type filterDescriber interface {
 }
 
 // Explain lists the parts into which Run would cut a plan now, and where it would
-// execute them.
-func (e *Executor) Explain(ctx context.Context, plan *scanplan.Plan, how Aggregation) ([]PlannedPart, error) {
+// execute them. unnamed is as in Options.
+func (e *Executor) Explain(ctx context.Context, plan *scanplan.Plan, how Aggregation,
+	unnamed bool) ([]PlannedPart, error) {
 	if err := plan.Validate(); err != nil {
 		return nil, fmt.Errorf("%w: %w", operator.ErrBadPlan, err)
 	}
-	cut, err := e.partition(ctx, plan, how)
+	cut, err := e.partition(ctx, plan, how, unnamed)
 	if err != nil {
 		return nil, err
 	}
@@ -291,7 +295,8 @@ type partition struct {
 
 // partition cuts a plan at the boundaries that its regions have now. Without servers the location
 // of rows does not matter, so it is not read.
-func (e *Executor) partition(ctx context.Context, plan *scanplan.Plan, how Aggregation) (p partition, err error) {
+func (e *Executor) partition(ctx context.Context, plan *scanplan.Plan, how Aggregation,
+	unnamed bool) (p partition, err error) {
 	e.servers.checkHealth(ctx)
 	healthy := len(e.servers.placement(plan.Table).places)
 	slots, remote := e.cfg.Local+healthy*e.cfg.PerServer, healthy > 0
@@ -306,6 +311,7 @@ func (e *Executor) partition(ctx context.Context, plan *scanplan.Plan, how Aggre
 	at := e.places(plan, remote)
 	goal := cutGoal{parts: partsPerSlot * slots, path: at.path, bytes: e.sizes.estimate(plan, at.path)}
 	p.choice, p.skipsRows = chooseAggregation(plan, how, at), skipsRows(at.path)
+	p.choice.unnamed = unnamed
 	p.parts = cutPlan(plan, regions, goal, p.choice)
 	here := remote && readsHere(plan, at.path)
 	for i := range p.parts {

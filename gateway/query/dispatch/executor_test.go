@@ -294,7 +294,7 @@ func TestExplain(t *testing.T) {
 	m.Servers = []string{"rs0:16020", "rs1:16020"}
 	f := func(want []string, servers ...*scripted) {
 		t.Helper()
-		infos, err := New(quiet(m, nil, servers...)).Explain(t.Context(), &plan, PerSeries)
+		infos, err := New(quiet(m, nil, servers...)).Explain(t.Context(), &plan, PerSeries, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -329,7 +329,7 @@ func TestExplain_regionEndsInside(t *testing.T) {
 	m.Borders = [][]byte{append(s.AppendRangeKey(nil, 0, metric, base+3*3600), 0, 0, 1, 0, 0, 4)}
 	m.Servers = []string{"rs0:16020", "rs1:16020"}
 	server := &scripted{name: "a:1", beside: "rs0:16020"}
-	parts, err := New(quiet(m, nil, server)).Explain(t.Context(), &plan, PartialAggregation)
+	parts, err := New(quiet(m, nil, server)).Explain(t.Context(), &plan, PartialAggregation, false)
 	if err != nil {
 		t.Fatal(err)
 	}

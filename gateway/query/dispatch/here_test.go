@@ -43,7 +43,7 @@ func TestRun_here(t *testing.T) {
 	run := func(name string, plan scanplan.Plan, here bool, failure error) {
 		t.Helper()
 		ours.err = failure
-		planned, err := e.Explain(t.Context(), &plan, Auto)
+		planned, err := e.Explain(t.Context(), &plan, Auto, false)
 		if err != nil {
 			t.Fatal(err)
 		}

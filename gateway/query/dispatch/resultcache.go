@@ -18,6 +18,8 @@ const (
 	// RoundedAnswer was merged from partial aggregates in the order of the parts, so
 	// the last bits of sums may differ.
 	RoundedAnswer PlanAnswer = "partial"
+	// WithSeries follows one of those names: the answer has the TSUIDs of the members of its groups.
+	WithSeries PlanAnswer = " with series"
 	// OlderHoursAnswer is what the groups have in hours before those of another plan.
 	OlderHoursAnswer PlanAnswer = "stretch"
 )

@@ -314,7 +314,7 @@ func (r *run) accept(a *partAttempt) error {
 		// In this process the operator itself has recorded its scan.
 		operator.RecordScan(r.e.cfg.Seek, &scanplan.Part{Plan: *r.plan, Range: a.part.Range}, a.stats)
 	}
-	if a.part.Mode == scanplan.PartialAggregation {
+	if a.part.Mode.IsPartial() {
 		r.stats.Partial++
 	}
 	if r.opts.Trace {

@@ -136,7 +136,7 @@ func TestExplain_fewRows(t *testing.T) {
 	plan.Downsample = &scanplan.Downsample{Interval: 300_000, Function: "avg", Fill: scanplan.FillNone}
 	f := func(how Aggregation, want string) {
 		t.Helper()
-		parts, err := e.Explain(t.Context(), &plan, how)
+		parts, err := e.Explain(t.Context(), &plan, how, false)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -274,7 +274,7 @@ func TestRun_bySize(t *testing.T) {
 			"as the rows are few",
 			cold.Parts, warm.Parts, len(plan.Ranges))
 	}
-	infos, err := e.Explain(t.Context(), &plan, PerSeries)
+	infos, err := e.Explain(t.Context(), &plan, PerSeries, false)
 	if err != nil {
 		t.Fatal(err)
 	}

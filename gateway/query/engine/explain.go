@@ -37,7 +37,7 @@ func (e *Engine) Explain(ctx context.Context, q *query.Query) ([]Explained, erro
 		}
 
 		forecast := e.stages.Forecast(ctx, e.request(ctx, q, p))
-		parts, err := e.cfg.Exec.Explain(ctx, p.Plan, forecast.Aggregation)
+		parts, err := e.cfg.Exec.Explain(ctx, p.Plan, forecast.Aggregation, forecast.Unnamed)
 		if err != nil {
 			return nil, err
 		}

@@ -26,7 +26,7 @@ type Group struct {
 	Tags []encoding.TagPair
 	// Aggregated are the tag keys with several values, ascending.
 	Aggregated []encoding.UID
-	// TSUIDs are the members' TSUIDs, sorted. A series under two salts is listed twice.
+	// TSUIDs are the members' TSUIDs, sorted; nil after OmitTSUIDs. A series under two salts is listed twice.
 	TSUIDs []encoding.UID
 	// Points are those inside the query's time, possibly none.
 	Points encoding.Points
@@ -318,6 +318,9 @@ func (m *Merger) describe(g *Group) {
 	}
 	g.Tags, g.Aggregated = DescribeTags(m.plan.Schema, g.Spans)
 
+	if m.omitTSUIDs {
+		return
+	}
 	g.TSUIDs = make([]encoding.UID, 0, len(g.Spans))
 	for _, id := range g.Spans {
 		g.TSUIDs = append(g.TSUIDs, m.plan.Schema.SpanTSUID(id))

@@ -54,6 +54,7 @@ type Merger struct {
 	// needsSpanOrder is set when an answer cannot be made of partial aggregates at all,
 	// rounded or not.
 	needsSpanOrder bool
+	omitTSUIDs     bool // of groups
 
 	// parts are the ends of the parts that have segments, by their starts, of a plan of windows.
 	parts map[string]scanplan.KeyRange
@@ -138,6 +139,9 @@ func (m *Merger) SetBounds(b Bounds) { m.bounds = b }
 // AllowRounding lets sums that several parts have of one bucket be added in the order
 // of the parts, so that an answer's last bits may differ from those in span order.
 func (m *Merger) AllowRounding() { m.roundingAllowed = true }
+
+// OmitTSUIDs leaves Group.TSUIDs empty: few answers have them.
+func (m *Merger) OmitTSUIDs() { m.omitTSUIDs = true }
 
 // Add adds a batch of a part; it copies what it needs. The error is a *MemoryError if
 // the plan's MaxBytes is exceeded, ErrOrder if partial aggregates will not give the

@@ -226,5 +226,11 @@ func (m *Merger) addMembers(p *partialPart, g *groupPartial, row *batch.Partial)
 		}
 		s.edges = e
 	}
+	for _, live := range row.Live {
+		if g.members < live {
+			return fmt.Errorf("merge: group %X in the part from %X lists %d members, want %d or more", row.Group,
+				p.start, g.members, live)
+		}
+	}
 	return nil
 }

@@ -205,6 +205,7 @@ func TestPartials_memoryWithoutPoints(t *testing.T) {
 
 	const size = 1 << 20
 	row = partialRow(p, 1, 1, 0, 1)
+	row.Live, row.A, row.Low, row.High = nil, nil, nil, nil
 	for i := range row.Flags {
 		row.Flags[i] |= batch.EdgeAnnotationsOnly
 	}

@@ -35,7 +35,7 @@ func TestAggregation_smallGroups(t *testing.T) {
 		a, err := stages.aggregation.Groups(t.Context(),
 			&Request{
 				Compiled:  &plan.Compiled{Plan: &p},
-				Query:     &query.Query{},
+				Query:     &query.Query{ShowTSUIDs: true},
 				NewBudget: func() operator.Budget { return nil },
 			})
 		if err != nil || a.Stats.Remote == 0 || (a.Stats.Partial > 0) != wantPartial {

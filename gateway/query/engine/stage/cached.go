@@ -65,7 +65,7 @@ func (c *cachedGroups) Bytes() int64 {
 func (c *cachedGroups) Read() (rows, bytes int64) { return c.stats.Rows, c.stats.Bytes }
 
 // newCachedGroups copies groups, so that they do not keep the merger's memory alive. It keeps the
-// TSUIDs of each group's members, and one span, which shows nameGroups that the group has members.
+// TSUIDs of each group's members, if there are any, and one span, which shows nameGroups that the group has members.
 func newCachedGroups(groups []merge.Group, stats dispatch.Stats) *cachedGroups {
 	c := &cachedGroups{groups: slices.Clone(groups), stats: stats}
 	c.stats.Trace = nil
@@ -98,12 +98,16 @@ func cloned[B ~[]byte](list []B) []B {
 }
 
 // answerName names the answer to a request in the result cache: an aggregation that may
-// change the bits of an answer has answers of its own.
+// change the bits of an answer has answers of its own, and so have answers that name their series.
 func (r *Request) answerName() dispatch.PlanAnswer {
+	name := dispatch.ExactAnswer
 	if r.rounded() {
-		return dispatch.RoundedAnswer
+		name = dispatch.RoundedAnswer
 	}
-	return dispatch.ExactAnswer
+	if !r.unnamed() {
+		name += dispatch.WithSeries
+	}
+	return name
 }
 
 // find answers a request from the result cache, if no row has changed since the answer was kept.

@@ -76,6 +76,7 @@ func (s *scan) plan(ctx context.Context, r *Request, p *scanplan.Plan, step stri
 	stats, err := s.exec.Run(ctx, p,
 		dispatch.Options{
 			Aggregation:  how,
+			Unnamed:      r.unnamed(),
 			Budget:       r.currentBudget(),
 			AllowMissing: r.Query.AllowPartial,
 			Proving:      r.proving,
@@ -89,6 +90,9 @@ func (s *scan) plan(ctx context.Context, r *Request, p *scanplan.Plan, step stri
 // newMerger returns a merger for a plan of a request, in the bounds of the query.
 func newMerger(ctx context.Context, r *Request, p *scanplan.Plan) *merge.Merger {
 	m := merge.New(p, r.Keep)
+	if r.unnamed() {
+		m.OmitTSUIDs()
+	}
 	m.SetBounds(Bounds(ctx, r.Points))
 	return m
 }

@@ -128,6 +128,9 @@ func (r *Request) rounded() bool {
 		dispatch.Aggregation(r.Query.Mode) == dispatch.PartialAggregation
 }
 
+// unnamed reports whether the answer names no series, but what those of a group have in common.
+func (r *Request) unnamed() bool { return !r.Query.ShowTSUIDs && r.Keep == nil }
+
 // cacheable reports whether the result cache may have an answer. A post filter depends on names,
 // which no version token covers, and an answer that may be incomplete is not the plan's.
 func (r *Request) cacheable() bool {
@@ -221,6 +224,7 @@ func (s *Stages) SharedAnswers() int64 { return s.sharing.answered.Load() }
 // Forecast is how a request would be answered now.
 type Forecast struct {
 	Aggregation dispatch.Aggregation
+	Unnamed     bool   // see dispatch.Options
 	Kept        bool   // in the result cache, should no row have changed
 	Rollups     string // that are read, and why not others; empty without any
 }
@@ -230,6 +234,7 @@ func (s *Stages) Forecast(ctx context.Context, r *Request) Forecast {
 	made := s.rollups.choose(ctx, r)
 	return Forecast{
 		Aggregation: s.aggregation.choose(r),
+		Unnamed:     r.unnamed(),
 		Kept:        s.find.exec.HoldsPlan(r.Plan, r.answerName()),
 		Rollups:     made.String(),
 	}
