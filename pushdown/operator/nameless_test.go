@@ -47,7 +47,8 @@ func summary(t failer, d drawn, part *scanplan.Part, opts operator.Options) (gro
 			}
 			listed += members
 			p.Spans, p.Flags, p.NoteSpan, p.Notes = nil, nil, nil, nil
-			groups = append(groups, fmt.Sprint(describeGroup(&p), members > 0, common.Tags(), common.Aggregated(), annotated))
+			text := fmt.Sprint(describeGroup(&p), members > 0, common.Tags(), common.Aggregated(), annotated)
+			groups = append(groups, text)
 		}
 		return nil
 	})
