@@ -43,6 +43,7 @@ type aggregationChoice struct {
 // places is where the parts of a plan can be executed.
 type places struct {
 	remote     bool            // there is a healthy pushdown server
+	before     bool            // one of them is of the release before
 	sideBySide bool            // see Config.SideBySide
 	path       operator.Access // of the plan's first range
 }
@@ -94,6 +95,8 @@ func chooseAggregation(plan *scanplan.Plan, how Aggregation, at places) aggregat
 		return aggregationChoice{reason: "OpenTSDB's errors are put right series by series"}
 	case plan.Rollup != nil:
 		return aggregationChoice{reason: "rollups are few values, and their series are shipped"}
+	case len(plan.Ranges) == 1 && aggregate.MayAlign(plan) && at.before:
+		return aggregationChoice{reason: "no buckets, and a pushdown server of the release before aggregates only those"}
 	// A plan without buckets costs least where its series have points at the same times. The parts
 	// check whether they do.
 	case len(plan.Ranges) == 1 && aggregate.MayAlign(plan):

@@ -269,21 +269,22 @@ func (e *Executor) Explain(ctx context.Context, plan *scanplan.Plan, how Aggrega
 // many groups may be as many points as are read.
 func (e *Executor) AggregatesPartially(ctx context.Context, plan *scanplan.Plan, how Aggregation) bool {
 	e.servers.checkHealth(ctx)
-	remote := len(e.servers.placement(plan.Table).places) > 0
-	c := chooseAggregation(plan, how, e.places(plan, remote))
+	c := chooseAggregation(plan, how, e.places(plan, e.servers.placement(plan.Table)))
 	return c.partial || c.aligned && len(plan.GroupBy) == 0
 }
 
 // SideBySide reports whether a plan's hours can be read side by side, in this process.
 func (e *Executor) SideBySide(plan *scanplan.Plan) bool {
-	return chooseAggregation(plan, Auto, e.places(plan, false)).whole
+	return chooseAggregation(plan, Auto, e.places(plan, newPlacement())).whole
 }
 
-// places returns where the parts of a plan can be executed. All ranges of a plan differ only in
+// places returns where the parts of a plan can be executed, with these servers. All ranges of a plan differ only in
 // their salt, so the first range's access path represents all.
-func (e *Executor) places(plan *scanplan.Plan, remote bool) places {
+func (e *Executor) places(plan *scanplan.Plan, servers *placement) places {
 	path := operator.ChooseAccess(&scanplan.Part{Plan: *plan, Range: plan.Ranges[0]}, e.cfg.Seek)
-	return places{remote: remote, sideBySide: e.cfg.SideBySide, path: path}
+	return places{
+		remote: len(servers.places) > 0, before: servers.before, sideBySide: e.cfg.SideBySide, path: path,
+	}
 }
 
 // partition is a plan cut into parts, with what was decided on the way.
@@ -298,8 +299,8 @@ type partition struct {
 func (e *Executor) partition(ctx context.Context, plan *scanplan.Plan, how Aggregation,
 	unnamed bool) (p partition, err error) {
 	e.servers.checkHealth(ctx)
-	healthy := len(e.servers.placement(plan.Table).places)
-	slots, remote := e.cfg.Local+healthy*e.cfg.PerServer, healthy > 0
+	servers := e.servers.placement(plan.Table)
+	slots := e.cfg.Local + len(servers.places)*e.cfg.PerServer
 
 	var regions []store.Region
 	if len(e.servers.list()) > 0 {
@@ -308,12 +309,12 @@ func (e *Executor) partition(ctx context.Context, plan *scanplan.Plan, how Aggre
 		}
 	}
 
-	at := e.places(plan, remote)
+	at := e.places(plan, servers)
 	goal := cutGoal{parts: partsPerSlot * slots, path: at.path, bytes: e.sizes.estimate(plan, at.path)}
 	p.choice, p.skipsRows = chooseAggregation(plan, how, at), skipsRows(at.path)
 	p.choice.unnamed = unnamed
 	p.parts = cutPlan(plan, regions, goal, p.choice)
-	here := remote && readsHere(plan, at.path)
+	here := at.remote && readsHere(plan, at.path)
 	for i := range p.parts {
 		p.parts[i].Here = here
 	}

@@ -39,21 +39,22 @@ type scripted struct {
 	store        store.Reader
 	mem          batch.Allocator
 	hello        error
-	earlier      bool // its record batches have an earlier version
+	batch        string // version of its record batches; "" is this one
 	// fault is asked before each batch of a part, and at its end; an error
 	// ends the attempt. It may block until ctx ends.
-	fault func(ctx context.Context, batch int) error
-	parts atomic.Int64
-	drop  error // the error of DropCaches
-	drops atomic.Int64
+	fault   func(ctx context.Context, batch int) error
+	parts   atomic.Int64
+	refused atomic.Int64 // of parts
+	drop    error        // the error of DropCaches
+	drops   atomic.Int64
 }
 
 func (s *scripted) Address() string { return s.name }
 
 func (s *scripted) Hello(context.Context) (wire.Hello, error) {
 	h := wire.Hello{Program: "pushdown", Plan: scanplan.Version, Batch: batch.Version, Beside: s.beside}
-	if s.earlier {
-		h.Batch = "2"
+	if s.batch != "" {
+		h.Batch = s.batch
 	}
 	return h, s.hello
 }
@@ -65,6 +66,11 @@ func (s *scripted) DropCaches(context.Context) error {
 
 func (s *scripted) Open(part *scanplan.Part, budget operator.Budget) (operator.Operator, error) {
 	s.parts.Add(1)
+	// As scanplan.ParseTicket of the release before does.
+	if p := &part.Plan; s.batch == batch.Previous && (part.Mode == scanplan.Aligned || p.SplitOffHour) {
+		s.refused.Add(1)
+		return nil, operator.ErrBadPlan
+	}
 	op, err := operator.New(s.store, part, operator.Options{Mem: s.mem, FlushBytes: 500, Budget: budget})
 	if err != nil || s.fault == nil {
 		return op, err
@@ -373,7 +379,7 @@ func TestRun_servers(t *testing.T) {
 	}
 	f(&scripted{name: "good"}, true)
 	f(&scripted{name: "no hello", hello: wire.ErrServer}, false)
-	other := &scripted{name: "another release", earlier: true}
+	other := &scripted{name: "another release", batch: "1"}
 	f(other, false)
 	if n := other.parts.Load(); n != 0 {
 		t.Errorf("%d parts were sent to a server whose batches are not understood, want none", n)
@@ -385,6 +391,50 @@ func TestRun_servers(t *testing.T) {
 		}
 		return nil
 	}}, false)
+}
+
+// A server of the release before executes what its release knows, without being asked for anything newer. A plan that is
+// new to it is executed elsewhere: at a server of this release, or in this process. It is healthy all the same.
+//
+//fault:release-before-not-used h.Batch != batch.Previous || => true ||
+//fault:aligned-at-the-release-before l.before = l.before || e.before => l.before = false
+//fault:refused-plan-marks-its-server !errors.Is(a.err, operator.ErrBadPlan) { => true {
+func TestRun_releaseBefore(t *testing.T) {
+	m, s := table(false)
+	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
+	known := operatortest.Plan(s, metric, base, base+6*3600)
+	newer := known
+	newer.SplitOffHour = true
+	f := func(e *Executor, plan *scanplan.Plan, how Aggregation, remote bool) {
+		t.Helper()
+		got := answer{}
+		stats, err := e.Run(t.Context(), plan, Options{Aggregation: how}, got.sink(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(truth(t, m, plan), got); diff != "" {
+			t.Error(diff)
+		}
+		if remote != (stats.Remote == stats.Parts) || !remote && stats.Remote != 0 {
+			t.Errorf("got %+v, want all parts at servers: %t", stats, remote)
+		}
+	}
+	before := &scripted{name: "before", store: m, batch: batch.Previous}
+	alone := New(quiet(m, mem, before))
+	f(alone, &known, Auto, true)
+	if n := before.refused.Load(); n != 0 {
+		t.Errorf("%d parts of a plan that it knows were refused, want none", n)
+	}
+	f(alone, &newer, PerSeries, false)
+	if n := before.refused.Load(); n == 0 || n > int64(alone.cfg.PerServer) {
+		t.Errorf("%d parts of a plan that is new to it were refused, want 1 to PerServer", n)
+	}
+	f(alone, &known, PerSeries, true)
+
+	both := New(quiet(m, mem, &scripted{name: "before", store: m, batch: batch.Previous}, &scripted{name: "now", store: m}))
+	f(both, &newer, PerSeries, true)
+	f(both, &known, Auto, true)
+	mem.AssertSize(t, 0)
 }
 
 // hanging is a server that never answers a Hello.

@@ -14,6 +14,7 @@ type placement struct {
 	next   []nearness       // of each place
 	by     map[string][]int // from nearness.server to places, ascending
 	on     map[string][]int // from nearness.host
+	before bool             // one of them is of the release before, see batch.Previous
 }
 
 // nearness is the region server, host:port, that a pushdown server is next to, and that one's host. Either is empty if

@@ -75,6 +75,7 @@ type registry struct {
 type serverHealth struct {
 	regionServer string        // host:port of the region server next to it, "" if it named none
 	rollups      []string      // the rollup tables that it reads
+	before       bool          // it is of the release before
 	checked      time.Time     // when a health check was last answered; zero after a failure, and then it gets no parts
 	checking     bool          // a health check runs in the background
 	notBefore    time.Time     // it is not checked earlier
@@ -190,6 +191,7 @@ func (r *registry) check(ctx context.Context, p *place) {
 	*e = serverHealth{
 		regionServer: h.Beside,
 		rollups:      h.Rollups,
+		before:       h.Batch == batch.Previous,
 		checked:      time.Now(),
 		lastError:    e.lastError,
 		lastFail:     e.lastFail,
@@ -197,13 +199,15 @@ func (r *registry) check(ctx context.Context, p *place) {
 	r.mu.placements = nil
 }
 
-// compatible returns an error for a server of another release with which each part would fail.
+// compatible returns an error for a server with which each part would fail: it is neither of this release nor of one
+// next to it. A server of the release before refuses the parts that are new to it, which are then executed elsewhere.
 func compatible(h wire.Hello) error {
-	if h.Batch != batch.Version || h.Plan != scanplan.Version {
+	if h.Batch != batch.Version && h.Batch != batch.Previous || //fault:release-before-not-used TestRun_releaseBefore
+		h.Plan != scanplan.Version {
 		return fmt.Errorf(
-			"%w: %s has version %q of record batches and %d of scan plans, want %q and %d; "+
-				"run gateway and pushdown servers of one release",
-			wire.ErrServer, h.Program, h.Batch, h.Plan, batch.Version, scanplan.Version)
+			"%w: %s has version %q of record batches and %d of scan plans, want %q or %q, and %d; "+
+				"run gateway and pushdown servers of releases that follow each other",
+			wire.ErrServer, h.Program, h.Batch, h.Plan, batch.Version, batch.Previous, scanplan.Version)
 	}
 	return nil
 }
@@ -270,6 +274,7 @@ func (r *registry) placement(table string) *placement {
 		reads := !named || slices.Contains(e.rollups, table)
 		if reads && !e.checked.IsZero() {
 			l.add(p, e.regionServer)
+			l.before = l.before || e.before //fault:aligned-at-the-release-before TestRun_releaseBefore
 		}
 	}
 	if r.mu.placements == nil {

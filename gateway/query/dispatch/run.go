@@ -69,10 +69,11 @@ type run struct {
 	read      []partRead // what the accepted parts read
 
 	queue     queue
-	inFlight  []*pendingPart // that have running attempts; those that began first come first
-	lookAt    time.Time      // none of them may be late earlier; zero: none may
-	busy      map[*place]int // running attempts by place
-	running   int            // sum of busy
+	refusedBy map[*place]bool // servers to which the plan is too new
+	inFlight  []*pendingPart  // that have running attempts; those that began first come first
+	lookAt    time.Time       // none of them may be late earlier; zero: none may
+	busy      map[*place]int  // running attempts by place
+	running   int             // sum of busy
 	results   chan partAttempt
 	heldBytes atomic.Int64 // of records, those of accepted parts included
 }
@@ -88,6 +89,7 @@ func newRun(e *Executor, plan *scanplan.Plan, opts Options, sink Sink, p partiti
 		coverage:  newCoverage(plan.Ranges),
 		skipsRows: p.skipsRows,
 		busy:      map[*place]int{},
+		refusedBy: map[*place]bool{},
 		results:   make(chan partAttempt),
 	}
 	for i, p := range p.parts {
@@ -161,12 +163,15 @@ func (r *run) choosePlace(p *pendingPart) *place {
 		return r.e.here
 	}
 	for at := range r.queue.placement.candidates(p.RegionServer, p.turn) {
-		if !p.failedAt[at] {
+		if r.mayTake(p, at) {
 			return at
 		}
 	}
 	return r.e.here
 }
+
+// mayTake reports whether a server may get a part: it has neither failed the part nor refused the plan.
+func (r *run) mayTake(p *pendingPart, at *place) bool { return !p.failedAt[at] && !r.refusedBy[at] }
 
 // hasRoom reports whether a place has room for a part of the run.
 func (r *run) hasRoom(at *place) bool {
@@ -337,6 +342,10 @@ func (r *run) scheduleRetry(a *partAttempt) {
 	here := p.Here
 	p.Here = false
 
+	if r.refused(a) {
+		return
+	}
+
 	// The next one is the last, in this process if there is no other server; see panickedAgain.
 	if p.panicked {
 		p.failedAt[a.place] = true
@@ -359,6 +368,17 @@ func (r *run) scheduleRetry(a *partAttempt) {
 	p.pause = min(max(2*p.pause, minRetryPause), maxRetryPause)
 	p.notBefore = time.Now().Add(p.pause)
 	clear(p.failedAt)
+}
+
+// refused notes a server to which the plan is too new. It has not failed: it may answer the next plan.
+func (r *run) refused(a *partAttempt) bool {
+	if !a.place.remote() ||
+		!errors.Is(a.err, operator.ErrBadPlan) { //fault:refused-plan-marks-its-server TestRun_releaseBefore
+		return false
+	}
+	r.refusedBy[a.place] = true
+	r.e.cfg.Log.Debug("a pushdown server does not know a plan", "place", a.place.name(), "err", a.err)
+	return true
 }
 
 // endIncomplete ends a run whose context has ended before the coverage was complete.

@@ -96,7 +96,7 @@ func (r *run) startSeconds(ctx context.Context) {
 // secondPlace chooses the place of a second attempt: a server other than the first, or this process.
 func (r *run) secondPlace(p *pendingPart, first *place) (at *place, free bool) {
 	for at := range r.e.servers.placement(r.plan.Table).candidates(p.RegionServer, p.turn) {
-		if at != first && !p.failedAt[at] && r.hasRoom(at) {
+		if at != first && r.mayTake(p, at) && r.hasRoom(at) {
 			return at, true
 		}
 	}
@@ -161,7 +161,7 @@ func (r *run) leave(ctx context.Context, a *partAttempt) {
 	if unlessContext(a.err) != nil {
 		p.failure = withoutPlace(a.err)
 	}
-	if ctx.Err() != nil || errors.Is(a.err, resultcache.ErrUnproven) {
+	if ctx.Err() != nil || errors.Is(a.err, resultcache.ErrUnproven) || r.refused(a) {
 		return
 	}
 	p.failedAt[a.place] = true

@@ -106,8 +106,9 @@ func (c *Client) Address() string { return c.address }
 // Close ends the connection and everything that runs on it.
 func (c *Client) Close() error { return c.conn.Close() }
 
-// withToken adds the token to a call's metadata.
-func (c *Client) withToken(ctx context.Context) context.Context {
+// withMetadata adds to a call's metadata which batches this gateway reads, and the token.
+func (c *Client) withMetadata(ctx context.Context) context.Context {
+	ctx = metadata.AppendToOutgoingContext(ctx, wire.BatchKey, batch.Version)
 	if c.opts.Token == nil {
 		return ctx
 	}
@@ -121,7 +122,7 @@ func (c *Client) withToken(ctx context.Context) context.Context {
 // Hello requests the server's description. Without an answer the error is a wire.ErrServer, or the
 // context's.
 func (c *Client) Hello(ctx context.Context) (h wire.Hello, err error) {
-	stream, err := c.flight.DoAction(c.withToken(ctx), &flight.Action{Type: wire.ActionHello})
+	stream, err := c.flight.DoAction(c.withMetadata(ctx), &flight.Action{Type: wire.ActionHello})
 	if err != nil {
 		return h, wire.Error(err, nil)
 	}
@@ -139,7 +140,7 @@ func (c *Client) Hello(ctx context.Context) (h wire.Hello, err error) {
 // DropCaches has the server drop its cached answers. If it returns an error, a
 // wire.ErrServer or the context's, the server may or may not have done so.
 func (c *Client) DropCaches(ctx context.Context) error {
-	stream, err := c.flight.DoAction(c.withToken(ctx), &flight.Action{Type: wire.ActionDropCaches})
+	stream, err := c.flight.DoAction(c.withMetadata(ctx), &flight.Action{Type: wire.ActionDropCaches})
 	if err != nil {
 		return wire.Error(err, nil)
 	}

@@ -105,7 +105,7 @@ func (r *remote) receive() (batch.Record, error) {
 
 // open begins the call.
 func (r *remote) open() (err error) {
-	stream, err := r.client.flight.DoGet(withBudget(r.client.withToken(r.inner), r.budget),
+	stream, err := r.client.flight.DoGet(withBudget(r.client.withMetadata(r.inner), r.budget),
 		&flight.Ticket{Ticket: r.ticket})
 	if err != nil {
 		return err

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"net"
 	"runtime"
 	"testing"
 
@@ -30,9 +29,13 @@ type liar struct {
 	flight.BaseFlightServer
 	messages []*flight.FlightData
 	trailer  metadata.MD
+	ticket   string // the only one that it answers; "" for any
 }
 
-func (l *liar) DoGet(_ *flight.Ticket, stream flight.FlightService_DoGetServer) error {
+func (l *liar) DoGet(t *flight.Ticket, stream flight.FlightService_DoGetServer) error {
+	if got := string(t.GetTicket()); l.ticket != "" && got != l.ticket {
+		return fmt.Errorf("ticket %s, want %s", got, l.ticket)
+	}
 	for _, m := range l.messages {
 		if err := stream.Send(m); err != nil {
 			return err
@@ -116,20 +119,7 @@ func TestClient_badBatches(t *testing.T) {
 	p := start(t, points(60), func(c *server.Config, _ *client.Options) { c.FlushBytes = 2000 })
 	whole := record(t, p.addr, part())
 	l := &liar{trailer: whole.trailer}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	g := grpc.NewServer()
-	flight.RegisterFlightServiceServer(g, l)
-	done := make(chan error)
-	go func() { done <- g.Serve(listener) }()
-	defer func() { g.Stop(); <-done }()
-	c, err := client.New(listener.Addr().String(), client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
+	c := serveLiar(t, l)
 	l.messages = whole.messages
 	wholeRows, err := readAll(t.Context(), c)
 	if err != nil || wholeRows == 0 {

@@ -99,8 +99,9 @@ func (s *service) DoAction(a *flight.Action, stream flight.FlightService_DoActio
 
 // hello sends what this server is.
 func (s *service) hello(stream flight.FlightService_DoActionServer) error {
+	md, _ := metadata.FromIncomingContext(stream.Context())
 	body, err := json.Marshal(wire.Hello{
-		Program: s.cfg.Program, Plan: scanplan.Version, Batch: batch.Version,
+		Program: s.cfg.Program, Plan: scanplan.Version, Batch: wire.BatchVersion(md), //fault:another-version-in-the-hello TestGatewayBefore
 		Beside: s.cfg.Beside, Table: s.cfg.Table, Rollups: s.cfg.Rollups, Schema: s.cfg.Schema,
 	})
 	if err != nil {
@@ -158,10 +159,16 @@ func (s *service) streamPart(t *flight.Ticket, stream flight.FlightService_DoGet
 	if err := s.checkLayout(&part.Plan); err != nil {
 		return c, err
 	}
+	md, _ := metadata.FromIncomingContext(stream.Context())
+	heartbeat := s.emptyBatch(part)
+	defer heartbeat.Release()
+	schema, err := schemaFor(md, heartbeat)
+	if err != nil {
+		return c, err
+	}
 
 	// The part's reads and memory are bounded: by the query's budget, which comes with the call,
 	// and by this process's memory.
-	md, _ := metadata.FromIncomingContext(stream.Context())
 	budget := wire.ParseBudget(md)
 	// Before the operator is opened, which takes its bound from the plan.
 	limitError := s.limitMemory(&part.Plan)
@@ -184,14 +191,26 @@ func (s *service) streamPart(t *flight.Ticket, stream flight.FlightService_DoGet
 	// Before the account is closed: until the pump has stopped, its operator holds memory.
 	defer p.stop(cancel)
 
-	heartbeat := s.emptyBatch(part)
-	defer heartbeat.Release()
-	w := flight.NewRecordWriter(stream, s.writerOptions(part.Mode, heartbeat.Schema())...)
+	w := flight.NewRecordWriter(stream, s.writerOptions(part.Mode, schema)...)
 	n, err := s.send(w, p, heartbeat)
 	if err != nil {
 		return c, limitError(memoryError(err))
 	}
 	return wire.Complete{Batches: n, Stats: p.stats}, nil
+}
+
+// schemaFor returns the schema of a part's stream to the gateway of a call, whose batches are like one of ours. The
+// schema's version is all that may differ, and only the beginning of a stream has it.
+func schemaFor(md metadata.MD, like batch.Record) (*arrow.Schema, error) {
+	schema := like.Schema()
+	if wire.BatchVersion(md) == batch.Version { //fault:new-batches-for-all TestGatewayBefore
+		return schema, nil
+	}
+	if schema = batch.AsPrevious(schema); schema == nil { //fault:new-batches-in-the-version-before TestBatchVersions
+		return nil, fmt.Errorf("%w: the part is answered with batches that version %s does not have",
+			operator.ErrBadPlan, batch.Previous)
+	}
+	return schema, nil
 }
 
 // writerOptions returns how a part's batches are written. Batches of partial

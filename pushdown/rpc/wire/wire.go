@@ -11,6 +11,8 @@
 //	metadata    authorization: Bearer TOKEN
 //	            downpour-budget: what the part may read, and which query it
 //	            belongs to; a server may ignore it
+//	            downpour-batch: the version of batches that the gateway reads,
+//	            in addition to the one before it; see BatchVersion
 //	health      grpc.health.v1 Check, without a token
 //	HTTP/1      GET /healthz, /readyz, /metrics on the same port
 //	proof       before any of it, on connections to a server that was found: see package proof
@@ -30,6 +32,7 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"downpour/encoding"
+	"downpour/encoding/batch"
 	"downpour/pushdown/operator"
 )
 
@@ -40,6 +43,7 @@ const (
 	TrailerComplete  = "downpour-complete"
 	TrailerError     = "downpour-error"
 	BudgetKey        = "downpour-budget"
+	BatchKey         = "downpour-batch"
 	Authorization    = "authorization"
 	Bearer           = "Bearer "
 	FlightService    = "arrow.flight.protocol.FlightService"
@@ -61,12 +65,22 @@ const Heartbeat = 250 * time.Millisecond
 type Hello struct {
 	Program string `json:"program"` // "pushdown" and its version
 	Plan    int    `json:"plan"`    // scanplan.Version
-	Batch   string `json:"batch"`   // batch.Version
+	Batch   string `json:"batch"`   // version of the batches that it sends to who asks
 	Beside  string `json:"beside"`  // region server, host:port, or ""
 	Table   string `json:"table"`   // data table
 	// Rollups are the tables of rollups and pre-aggregates that the server reads, too.
 	Rollups []string        `json:"rollups,omitempty"`
 	Schema  encoding.Schema `json:"schema"`
+}
+
+// BatchVersion returns the version of batches that a server sends to the gateway of a call, in its hello and in parts:
+// batch.Previous to one of the release before, which names that version or none, and batch.Version to all others. One
+// that does not read it finds out by the hello.
+func BatchVersion(md metadata.MD) string {
+	if v := md.Get(BatchKey); len(v) == 0 || v[0] == batch.Previous {
+		return batch.Previous
+	}
+	return batch.Version
 }
 
 // Complete ends a stream. It has the number of batches with rows that were sent, and their cost.
