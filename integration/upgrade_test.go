@@ -4,10 +4,7 @@ package integration
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"maps"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -144,42 +141,8 @@ func TestUpgrade_oneByOne(t *testing.T) {
 
 	b := newBalanced(ctx, t, gateways[0].URL, gateways[1].URL)
 	work := b.load(ctx, gateways[0].URL)
-	truth := map[string]compare.Answer{} // of all questions, by the version before alone
-	// same compares the answers of the gateways with those, once both servers read the parts of their queries.
-	same := func(mixture string) {
-		t.Helper()
-		for _, g := range gateways {
-			for _, m := range []string{
-				"sum:load.int", "sum:5m-avg:load.int", "avg:1m-max:load.float%7Bdc=*%7D", "sum:rate:load.counter",
-			} {
-				path := fmt.Sprintf("/api/query?start=%d&end=%d&trace=true&m=%s", dataStart, dataStart+7200, m)
-				b.until(ctx, func() error {
-					a, err := e2e.Get(ctx, g.URL+path)
-					if err != nil || a.Status != http.StatusOK {
-						return fmt.Errorf("%s: status %d, %v", m, a.Status, err)
-					}
-					read, err := readBy(a.Body)
-					if err != nil || read["in-process"] > 0 || len(read) != len(servers) {
-						return fmt.Errorf("%s, %s: parts read by %v, want both servers alone, %v", mixture, m, read, err)
-					}
-					return nil
-				})
-			}
-			for _, q := range questions() {
-				a := ask(ctx, t, g.URL, q)
-				want, ok := truth[q.name]
-				if !ok {
-					truth[q.name] = a
-					continue
-				}
-				if r, err := (compare.Comparer{Permits: compare.Standard}).Answers(want, a); err != nil || !r.Equal() {
-					t.Errorf("%s, %s: error %v, %v\n%s%s", mixture, q.name, err, r, q.path, q.body)
-				}
-			}
-		}
-		t.Logf("%s: no part is read by a gateway, %d answers are those of before", mixture, len(truth))
-	}
-	same("all of the version before")
+	mixed := &mixture{b: b, gateways: &gateways, servers: len(servers), truth: map[string]compare.Answer{}}
+	mixed.same(ctx, "all of the version before")
 	exchangeServer := func(i int) {
 		if err := servers[i].Process.Stop(ctx); err != nil {
 			t.Fatal(err)
@@ -204,66 +167,22 @@ func TestUpgrade_oneByOne(t *testing.T) {
 		work.await(ctx, 10, 10)
 	}
 	exchangeServer(0)
-	same("one server of this version")
+	mixed.same(ctx, "one server of this version")
 	exchangeGateway(0)
-	same("one server and one gateway of this version")
+	mixed.same(ctx, "one server and one gateway of this version")
 	exchangeGateway(1)
-	same("one server of the version before")
+	mixed.same(ctx, "one server of the version before")
 	exchangeServer(1)
-	same("all of this version")
+	mixed.same(ctx, "all of this version")
 	work.end()
 	for _, g := range gateways {
 		work.check(ctx, g.URL)
-		b.until(ctx, func() error {
-			// Servers are looked at when queries are executed, and otherwise count as unchecked.
-			if a, err := e2e.Get(ctx, g.URL+work.writers[0].path()); err != nil || a.Status != 200 {
-				return fmt.Errorf("%s: a query in the end: status %d, %v", g.URL, a.Status, err)
-			}
-			a, err := e2e.Get(ctx, g.URL+"/metrics")
-			if err == nil && !strings.Contains(string(a.Body), `downpour_pushdown_servers{state="healthy"} 2`) {
-				err = fmt.Errorf("%s: not both pushdown servers are healthy in the end", g.URL)
-			}
-			return err
-		})
 	}
+	mixed.healthy(ctx, work.writers[0].path())
 	t.Logf("%d batches and %d queries answered, %d requests failed",
 		work.batches.Load(), work.queries.Load(), work.refused.Load())
 	if n := work.refused.Load() + b.failed.Load(); n != 0 {
 		t.Errorf("%d requests were refused or failed, want none", n)
-	}
-}
-
-// readBy counts the accepted parts in the trace behind an answer, by the place that has read each.
-func readBy(answer []byte) (parts map[string]int, err error) {
-	var all []struct{ Trace *tracedStep }
-	if err := json.Unmarshal(answer, &all); err != nil {
-		return nil, err
-	}
-	parts = map[string]int{}
-	for _, one := range all {
-		if one.Trace != nil {
-			one.Trace.count(parts)
-		}
-	}
-	return parts, nil
-}
-
-// tracedStep is a step of a trace.
-type tracedStep struct {
-	Name       string
-	Attributes struct {
-		Server   string
-		Accepted bool
-	}
-	Children []*tracedStep
-}
-
-func (s *tracedStep) count(parts map[string]int) {
-	if s.Name == "part" && s.Attributes.Accepted {
-		parts[s.Attributes.Server]++
-	}
-	for _, c := range s.Children {
-		c.count(parts)
 	}
 }
 

@@ -96,7 +96,7 @@ func chooseAggregation(plan *scanplan.Plan, how Aggregation, at places) aggregat
 	case plan.Rollup != nil:
 		return aggregationChoice{reason: "rollups are few values, and their series are shipped"}
 	case len(plan.Ranges) == 1 && aggregate.MayAlign(plan) && at.before:
-		return aggregationChoice{reason: "no buckets, and a pushdown server of the release before aggregates only those"}
+		return aggregationChoice{reason: "no buckets, and there is a pushdown server of the release before"}
 	// A plan without buckets costs least where its series have points at the same times. The parts
 	// check whether they do.
 	case len(plan.Ranges) == 1 && aggregate.MayAlign(plan):

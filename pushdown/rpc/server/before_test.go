@@ -211,6 +211,7 @@ func (f *firstHeader) Recv() (*flight.FlightData, error) {
 func TestBatchVersions(t *testing.T) {
 	p := start(t, tableBefore(), nil)
 	c := dial(t, p.addr)
+	points := partBefore(partsBefore["points"])
 	aligned := partBefore(func(p *scanplan.Part) { p.Mode = scanplan.Aligned })
 	for _, v := range []struct{ sent, want, wantAligned string }{
 		{"", batch.Previous, ""},
@@ -218,7 +219,7 @@ func TestBatchVersions(t *testing.T) {
 		{batch.Version, batch.Version, batch.Version},
 		{"4", batch.Version, batch.Version}, // of the release after this one
 	} {
-		for part, want := range map[*scanplan.Part]string{partBefore(partsBefore["points"]): v.want, aligned: v.wantAligned} {
+		for part, want := range map[*scanplan.Part]string{points: v.want, aligned: v.wantAligned} {
 			ctx := t.Context()
 			if v.sent != "" {
 				ctx = metadata.AppendToOutgoingContext(ctx, wire.BatchKey, v.sent)

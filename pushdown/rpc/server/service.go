@@ -101,7 +101,8 @@ func (s *service) DoAction(a *flight.Action, stream flight.FlightService_DoActio
 func (s *service) hello(stream flight.FlightService_DoActionServer) error {
 	md, _ := metadata.FromIncomingContext(stream.Context())
 	body, err := json.Marshal(wire.Hello{
-		Program: s.cfg.Program, Plan: scanplan.Version, Batch: wire.BatchVersion(md), //fault:another-version-in-the-hello TestGatewayBefore
+		Program: s.cfg.Program, Plan: scanplan.Version,
+		Batch:  wire.BatchVersion(md), //fault:another-version-in-the-hello TestGatewayBefore
 		Beside: s.cfg.Beside, Table: s.cfg.Table, Rollups: s.cfg.Rollups, Schema: s.cfg.Schema,
 	})
 	if err != nil {
