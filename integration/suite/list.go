@@ -115,6 +115,14 @@ var targets = []target{
 		long:  onServers("^Test(Bench|Builds)_", "./bench", "-args", "-soak"),
 	},
 	{
+		// In virtual time, up to 1,000 simulated servers.
+		name:  "many-servers",
+		paths: []string{"bench/size/"},
+		long: []string{
+			"go", "test", "-count=1", "-vet=off", "-timeout=85m", "-v", "./bench/size", "-args", "-long",
+		},
+	},
+	{
 		name: "sockets",
 		short: []string{
 			"go", "run", "./bench/cmd/bench", "live", "-stores", "embedded", "-parts", "sockets",

@@ -61,10 +61,11 @@ func (m *Merger) addPartials(part scanplan.KeyRange, rec batch.Record) error {
 
 // partialPart returns the entry of a part.
 func (m *Merger) partialPart(part scanplan.KeyRange) (*partialPart, error) {
-	for _, p := range m.partialParts {
-		if p.start == string(part.Start) {
-			return p, nil
-		}
+	// They come in any order; the joiner adds them in that of their keys.
+	at, found := slices.BinarySearchFunc(m.partialParts, string(part.Start),
+		func(p *partialPart, start string) int { return strings.Compare(p.start, start) })
+	if found {
+		return m.partialParts[at], nil
 	}
 
 	hours, ok := m.plan.WholeHours(part)
@@ -80,9 +81,7 @@ func (m *Merger) partialPart(part scanplan.KeyRange) (*partialPart, error) {
 	}
 	p.from = m.gridIndex(hours.From * 1000)
 	p.to = p.from + hours.Grid(m.plan.Downsample)
-	m.partialParts = append(m.partialParts, p)
-	// Parts come in any order; the joiner adds them in that of their keys.
-	slices.SortFunc(m.partialParts, func(a, b *partialPart) int { return strings.Compare(a.start, b.start) })
+	m.partialParts = slices.Insert(m.partialParts, at, p)
 	return p, nil
 }
 
