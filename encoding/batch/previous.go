@@ -4,7 +4,8 @@ import "github.com/apache/arrow/go/v15/arrow"
 
 // Previous is the version before Version. Gateways and pushdown servers still exchange it with those of the release
 // before, so that parts stay at the servers while programs are upgraded one by one. Batches that both versions have
-// differ only in the version that their schemas name.
+// differ only in the version that their schemas name. A new Version must keep that so, or the server must convert what
+// it sends. Recordings of the release before are in pushdown/rpc/server/testdata/before.
 const Previous = "2"
 
 // previous are the schemas that Previous has, by those of Version.

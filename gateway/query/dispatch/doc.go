@@ -17,6 +17,9 @@
 // may be slow or paused. One of the two attempts is accepted, and only its reads count. At most every twentieth part is
 // started twice, so that a storm of slow parts is not doubled, and none of a region server that is slow itself.
 //
+// A server may be of the release before: it gets what its release knows, and a plan that it refuses goes to other
+// servers, or is executed in this process. That is no failure of the server.
+//
 // The coverage records which key intervals were accepted. The records of an
 // attempt are held back until the attempt has ended without an error, an interval
 // is accepted once, and a failed part is tried again, elsewhere if possible, until

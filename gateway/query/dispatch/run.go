@@ -376,8 +376,10 @@ func (r *run) refused(a *partAttempt) bool {
 		!errors.Is(a.err, operator.ErrBadPlan) { //fault:refused-plan-marks-its-server TestRun_releaseBefore
 		return false
 	}
-	r.refusedBy[a.place] = true
-	r.e.cfg.Log.Debug("a pushdown server does not know a plan", "place", a.place.name(), "err", a.err)
+	if !r.refusedBy[a.place] {
+		r.refusedBy[a.place] = true
+		r.e.cfg.Log.Info("a pushdown server does not know a plan", "place", a.place.name(), "err", a.err)
+	}
 	return true
 }
 
