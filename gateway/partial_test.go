@@ -98,7 +98,8 @@ func TestMode_andTrace(t *testing.T) {
 	}
 	f("sum:5m-avg:m", "partial", 7, false)
 	f("sum:5m-avg:m&mode=strict", "strict", 1, true)
-	f("median:5m-avg:m", "strict", 1, true)
+	f("median:5m-avg:m", "partial", 1, true)
+	f("none:5m-avg:m", "strict", 1, true)
 	f("sum:rate:5m-avg:m", "strict", 1, true)
 	f("count:5m-avg:m&mode=partial", "partial", 1, true)
 	explained := pushed.Get(sixHours + "sum:5m-avg:m&explain=true").Body

@@ -89,7 +89,7 @@ func chooseAggregation(plan *scanplan.Plan, how Aggregation, at places) aggregat
 		return aggregationChoice{reason: "asked for"}
 	case !ok:
 		return aggregationChoice{reason: string(plan.Aggregator) + " aggregates nothing"}
-	case mergeability.AllAtOnce && (len(plan.Ranges) > 1 || !at.remote):
+	case mergeability.AllAtOnce && (len(plan.Ranges) > 1 || !at.remote || at.before):
 		return aggregationChoice{reason: string(plan.Aggregator) + " needs all values of a time at once"}
 	case plan.Fix != 0:
 		return aggregationChoice{reason: "OpenTSDB's errors are put right series by series"}
