@@ -291,3 +291,31 @@ func TestRowKey_Global(t *testing.T) {
 		t.Errorf("%+v is taken for the row of a series", k)
 	}
 }
+
+// The keys of a table without a salt have one prefix, whatever else its schema says.
+func TestSchema_buckets(t *testing.T) {
+	for width, want := range []int{1, 20} {
+		if got := (Schema{SaltWidth: width, SaltBuckets: 20}).Buckets(); got != want {
+			t.Errorf("%d prefixes with a salt of %d bytes, want %d", got, width, want)
+		}
+	}
+}
+
+// What only begins with a TSUID is none, a qualifier of the family of UIDs is none of a series, and a value counts by
+// its length.
+func TestOfAnotherForm(t *testing.T) {
+	if tsuid, err := DefaultSchema().ParseTSUID("000001000001000001x0"); err == nil {
+		t.Errorf("a TSUID and a letter: got %X, want an error", tsuid)
+	}
+	if kind := KindOf(FamilyID, []byte("ts_meta")); kind != TableUID {
+		t.Errorf("a cell of the family of UIDs is of table %v, want %v", kind, TableUID)
+	}
+	long := []byte{1, 2, 3, 4, 5, 6, 7, 8}
+	if v, err := ParseValue(Qualifier{Width: 4}, long); err != nil || v != IntValue(0x0102030405060708) {
+		t.Errorf("an integer of 8 bytes with a qualifier for 4: %v, %v", v, err)
+	}
+	var d RowDecoder
+	if _, _, _, ok := d.OnlyBits([]byte{0, 0, 0, 0x10, 0}, []byte{1, 2, 0}, nil); ok {
+		t.Error("a qualifier of five bytes is taken for two")
+	}
+}

@@ -99,9 +99,7 @@ func (p *page) wrap(b []byte, perLine int, meaning func(n int) string) {
 // line writes one line.
 func (p *page) line(b []byte, perLine int, meaning string) {
 	p.dst = fmt.Appendf(p.dst, "  %4d  %-*s", p.at, 3*perLine-1, fmt.Sprintf("% X", b))
-	if meaning != "" {
-		p.dst = append(append(p.dst, "  "...), meaning...)
-	}
+	p.dst = append(append(p.dst, "  "...), meaning...)
 	p.dst = append(bytes.TrimRight(p.dst, " "), '\n')
 	p.at += len(b)
 }

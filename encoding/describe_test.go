@@ -171,16 +171,23 @@ func TestDescribe_rare(t *testing.T) {
 	}
 	all := describe("\x00\x00\x00\x10", "\x01\x02")
 	for what, c := range map[string]struct{ got, want string }{
-		"a key":       {all[:min(len(all), len(s.DescribeRowKey(nil, row)))], string(s.DescribeRowKey(nil, row))},
-		"a salt":      {all, "salt 5 !! with 1 buckets it would be 0"},
-		"a cut end":   {all, "!! 0 bytes after the points, want 1"},
-		"no value":    {describe("\x01\x00\x00", ""), "value, 0 bytes"},
+		"a key":         {all[:min(len(all), len(s.DescribeRowKey(nil, row)))], string(s.DescribeRowKey(nil, row))},
+		"a salt":        {all, "salt 5 !! with 1 buckets it would be 0"},
+		"a cut end":     {all, "!! 0 bytes after the points, want 1"},
+		"no value":      {describe("\x01\x00\x00", ""), "value, 0 bytes"},
+		"an empty note": {describe("\x01\x00\x00", ""), `""`},
+		"a prefix":      {describe("\x80\x00\x00", "x"), "!! unknown prefix"},
+		"a name": {string(s.Describe(nil, KindOf(FamilyName, []byte("metrics")),
+			Cell{Row: CounterRow, Family: FamilyName, Qualifier: []byte("metrics"), Value: []byte("x")})), "UID 0"},
 		"no UTF-8":    {describe("\x01\x00\x00", "{"+strings.Repeat("\x80", 20)), "     4  80   "},
 		"a last part": {describe("\x01\x00\x00", "{"+strings.Repeat("\x80", 20)), "     5  80 80 80"},
 	} {
-		if !strings.Contains(c.got, c.want) || c.want == "" {
+		if !strings.Contains(c.got, c.want) || strings.Contains(c.got, "counter") || c.want == "" {
 			t.Errorf("%s: got\n%s\nwant it to have %q", what, c.got, c.want)
 		}
+	}
+	if c := (Cell{Qualifier: []byte("\x01\x00"), Value: []byte("\x01")}); looksLikeRollup(c) {
+		t.Errorf("a cell with a qualifier of two bytes, %v, looks like that of a rollup", c)
 	}
 	line := `{"table":"tsdb","row":"00000150e22700000001000001","family":"t","qualifier":"","value":"` +
 		strings.Repeat("00", 50_000) + `"}`

@@ -159,6 +159,9 @@ func TestOnlyEven_refuses(t *testing.T) {
 			t.Errorf("%s: taken: %t, want %t", what, ok, want)
 		}
 	}
+	if _, ok := d.OnlyEvenlySpaced([]byte("\x05\x00\x01"), []byte("\x00\x00\x01\x00\x10\x02")); ok {
+		t.Error("a cell of another column is taken")
+	}
 	f(true, "two points", "0000 01 0010 02")
 	f(true, "up to the last second of the hour", "E0D0 01 E0E0 02 E0F0 03")
 	f(false, "a second behind the hour", "E0E0 01 E0F0 02 E100 03")

@@ -165,12 +165,16 @@ func TestCellBuilder_trailer(t *testing.T) {
 			if seconds+millis < 2 {
 				continue
 			}
-			var b CellBuilder
+			var b, other CellBuilder // of two orders
 			for i := range seconds {
 				b.Add(Qualifier{OffsetMS: int32(i) * 1000, Width: 1}, []byte{7})
 			}
 			for i := range millis {
 				b.Add(Qualifier{OffsetMS: int32(i)*1000 + 1, Milli: true, Width: 1}, []byte{7})
+				other.Add(Qualifier{OffsetMS: int32(i) + 1, Milli: true, Width: 1}, []byte{7})
+			}
+			for i := range seconds {
+				other.Add(Qualifier{OffsetMS: int32(i)*1000 + 1000, Width: 1}, []byte{7})
 			}
 			want := byte(0)
 			if seconds > 0 && millis > 0 {
@@ -178,6 +182,9 @@ func TestCellBuilder_trailer(t *testing.T) {
 			}
 			if _, value := b.Cell(); value[len(value)-1] != want || len(value) != seconds+millis+1 {
 				t.Errorf("%d s and %d ms: value % X, want the end %02X", seconds, millis, value, want)
+			}
+			if _, value := other.Cell(); value[len(value)-1] != want {
+				t.Errorf("%d ms and %d s: value % X, want the end %02X", millis, seconds, value, want)
 			}
 		}
 	}

@@ -100,6 +100,9 @@ func TestHistogram_order(t *testing.T) {
 	for i, a := range ascending {
 		for j, b := range ascending {
 			x, y := HistogramBucket{Lower: a}, HistogramBucket{Lower: b}
+			if a != a {
+				x.Lower = -a // with its sign, which Java does not see
+			}
 			if got := x.CompareBounds(&y); (got < 0) != (i < j) || (got > 0) != (i > j) {
 				t.Errorf("bounds %v and %v compare as %d, want their order in the list", a, b, got)
 			}
@@ -142,6 +145,10 @@ func TestParseHistogram_most(t *testing.T) {
 	var got Histogram
 	if err := ParseHistogram(AppendHistogram(nil, &h), &got); err != nil || len(got.Buckets) != MaxHistogramBuckets {
 		t.Errorf("%d buckets, error %v, want %d", len(got.Buckets), err, MaxHistogramBuckets)
+	}
+	h.Buckets = append(h.Buckets, HistogramBucket{Lower: math.MaxInt16, Upper: math.MaxInt16 + 1})
+	if err := ParseHistogram(AppendHistogram(nil, &h), &got); err == nil {
+		t.Errorf("%d buckets are read, want %d at most", len(h.Buckets), MaxHistogramBuckets)
 	}
 }
 

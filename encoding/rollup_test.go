@@ -76,6 +76,9 @@ func TestRollupLayout_Validate(t *testing.T) {
 	f(600, 3, "h", false)
 	f(600, 0, "h", false)
 	f(600, 1<<40, "h", false)
+	if err := (RowSpan{366*24 + 2, "h"}).Validate(); err == nil {
+		t.Error("a span of more hours than a year has is valid")
+	}
 	if err := (RowSpan{0, "h"}).Validate(); err == nil {
 		t.Error("a row of no hours")
 	}

@@ -149,6 +149,9 @@ func TestSealer_sameEntries(t *testing.T) {
 		if bytes.IndexByte(sealed, column.Mark) >= 0 {
 			blocks++
 		}
+		if len(sealed) > len(value) {
+			t.Fatalf("% X takes more bytes than % X", sealed, value)
+		}
 		both := slices.Concat(value, later)
 		again, ok := s.Seal(nil, slices.Concat(sealed, later))
 		if !ok {

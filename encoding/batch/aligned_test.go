@@ -121,6 +121,17 @@ func TestAlignedReader_refuses(t *testing.T) {
 }
 
 // The columns of an aligned batch of version 3 never change. Other columns need a new version.
+// A span has an edge for each of its ends, unless another row has the end, or it has no points.
+func TestEdges(t *testing.T) {
+	for flags, want := range map[uint8]int{
+		0: 2, SpanEarly: 1, SpanLate: 1, SpanEarly | SpanLate: 0, SpanAnnotationsOnly: 0,
+	} {
+		if got := Edges(flags); got != want {
+			t.Errorf("%d edges with the flags %b, want %d", got, flags, want)
+		}
+	}
+}
+
 func TestAlignedSchema_isFrozen(t *testing.T) {
 	var got []string
 	for _, f := range AlignedSchema().Fields() {

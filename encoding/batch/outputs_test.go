@@ -130,6 +130,17 @@ func TestOutputWriter_batches(t *testing.T) {
 	}
 }
 
+// An output without an alias has no metadata, and a batch without rows is not written.
+func TestOutputWriter_little(t *testing.T) {
+	s := outputSchema(nil, []Output{{"a", ""}, {"b", "c"}}, ResultOptions{})
+	if a, b := s.Field(1).Metadata, s.Field(2).Metadata; a.Len() != 0 || b.Len() != 1 {
+		t.Errorf("metadata of outputs without and with an alias: %v, %v, want none and one", a, b)
+	}
+	if n := bytes.Count(writeOutputs(t, []Output{{"a", ""}}, nil), []byte("\xff\xff\xff\xff")); n != 2 {
+		t.Errorf("%d messages, want a schema and an end", n)
+	}
+}
+
 // broken is a client that has left.
 type broken struct{}
 

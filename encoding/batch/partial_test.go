@@ -98,6 +98,8 @@ func TestPartialReader_refuses(t *testing.T) {
 	f("2 elements of low and 0 of high, want as many", Partial{Live: []int32{1, 2}, Low: []int16{1, 2}})
 	f("0 flags, want 1", Partial{Spans: span})
 	f("0 edge times and 0 edge values, want 2", Partial{Spans: span, Flags: []uint8{EdgeFirst | EdgeLast}})
+	f("0 edge times and 1 edge values, want 1",
+		Partial{Spans: span, Flags: []uint8{EdgeFirst}, EdgeValue: []float64{1}})
 	f("1 annotations of 0 spans", Partial{Notes: span})
 	f("annotations of spans [1 0], want them ascending",
 		Partial{Spans: [][]byte{{1}, {2}}, Flags: []uint8{0, 0}, Notes: [][]byte{{1}, {2}}, NoteSpan: []int32{1, 0}})

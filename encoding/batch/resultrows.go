@@ -52,9 +52,7 @@ func (r *resultRows) reset() {
 // clear their bits.
 func (c *nullable[T]) reset() {
 	c.values, c.nulls = c.values[:0], 0
-	if c.valid != nil {
-		memory.Set(c.valid, 0xFF)
-	}
+	memory.Set(c.valid, 0xFF)
 }
 
 func (c *nullable[T]) append(v T) { c.values = append(c.values, v) }

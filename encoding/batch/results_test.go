@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+	"testing/iotest"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
@@ -303,6 +304,18 @@ func TestReadResults(t *testing.T) {
 				t.Fatalf("compression %q: cut after %d of %d bytes, no error", c, n, len(whole))
 			}
 		}
+	}
+}
+
+// An error of the stream's reader is the error of ReadResults.
+func TestReadResults_fails(t *testing.T) {
+	var buf bytes.Buffer
+	write(t, &buf, sampleGroups(), ResultOptions{})
+	failed := errors.New("the connection is lost")
+	err := ReadResults(io.MultiReader(bytes.NewReader(buf.Bytes()[:buf.Len()-8]), iotest.ErrReader(failed)),
+		func([]int64, []float64) error { return nil })
+	if !errors.Is(err, failed) {
+		t.Errorf("got %v, want %v", err, failed)
 	}
 }
 

@@ -267,3 +267,12 @@ func TestSeriesSchema_isFrozen(t *testing.T) {
 		t.Errorf("version %s under key %s, want 3 under downpour.batch, and version 1 of results", Version, versionKey)
 	}
 }
+
+// Eight booleans are one byte.
+func TestBitColumn(t *testing.T) {
+	var c bitColumn
+	c.append(make([]bool, 9))
+	if len(c.bytes) != 2 {
+		t.Errorf("9 booleans are %d bytes, want 2", len(c.bytes))
+	}
+}

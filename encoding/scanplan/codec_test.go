@@ -111,6 +111,10 @@ func TestParseTicket_refuses(t *testing.T) {
 	f("TSUID 000001", func(p *Part) { p.Plan.TSUIDs[0] = p.Plan.TSUIDs[0][:3] })
 	f("is out of order", func(p *Part) { p.Plan.TSUIDs = append(p.Plan.TSUIDs, p.Plan.TSUIDs[0]) })
 	f("group-by tagk 01", func(p *Part) { p.Plan.GroupBy[0] = encoding.UID{1} })
+	part := examplePart()
+	if part.Plan.Version = 2; part.Validate() == nil {
+		t.Error("a part of version 2 is valid")
+	}
 	f("downsample interval 0 ms", func(p *Part) { p.Plan.Downsample.Interval = 0 })
 	f(`fill policy "scalar"`, func(p *Part) { p.Plan.Downsample.Fill = "scalar" })
 	f("is empty", func(p *Part) { p.Range.Stop = p.Range.Start })
@@ -136,9 +140,10 @@ func TestParseTicket_refusesText(t *testing.T) {
 		"null":                                   "version 0",
 		string(good) + "{}":                      "after top-level value",
 		string(good[:len(good)-1]) + `,"New":1}`: `unknown field "New"`,
-		strings.Replace(string(good), `"Exact"`, `"Exacter"`, 1):       `unknown field "Exacter"`,
-		strings.Replace(string(good), `"000001"`, `"00000x"`, 1):       "invalid byte",
-		strings.Replace(string(good), `"0100000150`, `"x100000150`, 1): "invalid byte",
+		strings.Replace(string(good[:len(good)-1])+`,"New":1}`, `n":1`, `n":2`, 1): "version 2, want 1",
+		strings.Replace(string(good), `"Exact"`, `"Exacter"`, 1):                   `unknown field "Exacter"`,
+		strings.Replace(string(good), `"000001"`, `"00000x"`, 1):                   "invalid byte",
+		strings.Replace(string(good), `"0100000150`, `"x100000150`, 1):             "invalid byte",
 	} {
 		if got, err := ParseTicket([]byte(text)); got != nil || err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, %v, want an error with %q", text, got, err, want)
@@ -206,6 +211,11 @@ aggregate sum by 000001
 	if diff := cmp.Diff(want, examplePart().Plan.String()); diff != "" {
 		t.Error(diff)
 	}
+	p := examplePart().Plan
+	p.Downsample = nil
+	if diff := cmp.Diff(strings.Replace(want, "downsample 1m-avg-none\n", "", 1), p.String()); diff != "" {
+		t.Error(diff)
+	}
 }
 
 func TestDownsample(t *testing.T) {
@@ -216,6 +226,9 @@ func TestDownsample(t *testing.T) {
 		}
 	}
 	f(nil, "", false)
+	if err := (&Downsample{All: true, Function: "sum"}).validate(); err != nil {
+		t.Errorf("one bucket, without an interval: %v", err)
+	}
 	f(&Downsample{All: true, Function: "sum", Fill: FillNone}, "0all-sum-none", false)
 	f(&Downsample{Interval: 60_000, Count: 1, Unit: "m", Function: "avg", Fill: FillNaN}, "1m-avg-nan", true)
 	f(&Downsample{Interval: 60_000, Function: "avg", Fill: FillZero}, "60000ms-avg-zero", true)

@@ -57,6 +57,7 @@ func TestTicket_histograms(t *testing.T) {
 	f("fixes of points", func(p *Part) { p.Plan.Fix = FixGaps })
 	f("want them ascending from 0 to 100", func(p *Part) { p.Plan.Histograms.Percentiles[0] = 51 })
 	f("want them ascending from 0 to 100", func(p *Part) { p.Plan.Histograms.Percentiles[3] = 101 })
+	f("want them ascending from 0 to 100", func(p *Part) { p.Plan.Histograms.Percentiles[0] = -1 })
 	f("want them ascending from 0 to 100",
 		func(p *Part) { p.Plan.Histograms.Percentiles = []float32{float32(math.NaN())} })
 	f("in calendar buckets", func(p *Part) { p.Plan.Downsample.Calendar = true })

@@ -34,6 +34,9 @@ func TestLoad(t *testing.T) {
 			t.Errorf("%q: %v", name, err)
 			continue
 		}
+		if isUTC := name == "" || name == "UTC"; isUTC != (zone == time.UTC) {
+			t.Errorf("%q is %v, want the library's own UTC: %t", name, zone, isUTC)
+		}
 		if _, got := time.Date(2025, 7, 1, 12, 0, 0, 0, time.UTC).In(zone).Zone(); got != want {
 			t.Errorf("%q: %d s from UTC in July 2025, want %d", name, got, want)
 		}

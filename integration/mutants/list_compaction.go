@@ -49,7 +49,7 @@ var ofCompaction = []mutant{
 		test: "TestOrders",
 	}, {
 		name: "compaction-hidden-by-an-old-marker", file: "pushdown/compaction/plan.go",
-		old: "	if !exists && h.hides(", new: "	if false && h.hides(",
+		old: "	if h.hides(store", new: "	if false && h.hides(store",
 		test: "TestDecide_reasons",
 	}, {
 		name: "compaction-of-times-of-data", file: "pushdown/compaction/plan.go",

@@ -4,14 +4,14 @@
 //	go run ./integration/mutator [-each 60] [-for 80m] [-jobs 2] ./encoding ./pushdown/operator/...
 //	go run ./integration/mutator -at 'series.go:271:' ./gateway/write
 //
-// It negates conditions and their parts, replaces operators (< by <=, + by -), leaves statements
-// out, and returns nil for an error. All faults of a package are compiled into one test program,
+// It sets conditions and their parts to true and to false, replaces operators (< by <=, + by -),
+// leaves statements out, and returns nil for an error. All faults of a package are compiled into one test program,
 // each behind a switch, so a fault takes only as long as the tests that reach it: each test runs
 // once without a fault, which shows what it reaches. The sources stay as they are. A line on
 // which a fault does not compile gets none.
 //
 // Of the faults that a package's tests reach, -each are tried, drawn by TEST_SEED, or with -at
-// all that it matches as they are printed, "series.go:271: negated: n > 0". One that survives
+// all that it matches as they are printed, "series.go:271: always: n > 0". One that survives
 // them must also survive the tests of the package above, if that imports this one: a package
 // that was split has its tests there. Some that survive both are no gap in the tests: they
 // change only how fast something is, for instance. explained.txt lists them with the reason.

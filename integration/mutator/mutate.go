@@ -16,10 +16,10 @@ type fault struct {
 	id   int
 	file string
 	line int
-	what string // is wrong: "negated: len(b) == 0"
+	what string // is wrong: "always: len(b) == 0"
 }
 
-// String is "series.go:271: negated: n > 0".
+// String is "series.go:271: always: n > 0".
 func (f fault) String() string { return fmt.Sprintf("%s:%d: %s", f.file, f.line, f.what) }
 
 // source is a file with its faults in it, which are all off.
@@ -64,7 +64,7 @@ func parse(name string, text []byte, first int, except map[int]bool) (*source, e
 		id := fmt.Sprint(next)
 		s.edits = append(s.edits,
 			edit{from, to - from, next, false, strings.ReplaceAll(open, "#", id)},
-			edit{to, to - from, next, true, close})
+			edit{to, to - from, next, true, strings.ReplaceAll(close, "#", id)})
 		next++
 	})
 	return s, nil
@@ -85,30 +85,48 @@ func short(text []byte) string {
 
 // walk calls put for each place of a fault, with the texts around it; # stands for its number.
 func (s *source) walk(file *ast.File, put func(node ast.Node, what, open, close string)) {
-	negated := map[ast.Expr]bool{}
-	negate := func(e ast.Expr) {
-		negated[e] = true
-		put(e, "negated", "mutant.On(#) != (", ")")
+	// A condition is set after it was computed, so that a test reaches only a fault that changes it. What sets all of
+	// it is not tried of its parts again.
+	type setting struct {
+		ast.Expr
+		to bool
+	}
+	done := map[setting]bool{}
+	set := func(e ast.Expr, to bool) {
+		s := setting{ast.Unparen(e), to}
+		switch {
+		case done[s]:
+		case to:
+			put(e, "always", "((", ") || mutant.On(#))")
+		default:
+			put(e, "never", "((", ") && !mutant.On(#))")
+		}
+		done[s] = true
 	}
 	ast.Inspect(file, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.GenDecl: // constants and types are not computed, and imports are texts
 			return n.Tok == token.VAR
 		case *ast.IfStmt:
-			negate(n.Cond)
+			set(n.Cond, true)
+			set(n.Cond, false)
 		case *ast.ForStmt:
 			if n.Cond != nil {
-				negate(n.Cond)
+				set(n.Cond, true)
+				set(n.Cond, false)
 			}
 		case *ast.BinaryExpr:
 			switch n.Op {
 			case token.LAND, token.LOR:
-				negate(n.X)
-				negate(n.Y)
+				set(n, n.Op == token.LOR)
+				for _, part := range []ast.Expr{n.X, n.Y} {
+					set(part, n.Op == token.LAND)
+					done[setting{ast.Unparen(part), n.Op == token.LOR}] = true
+				}
 			default:
 				equality := n.Op == token.EQL || n.Op == token.NEQ
 				with := wrong[n.Op]
-				if with != token.ILLEGAL && simple(n.X) && simple(n.Y) && !(equality && negated[n]) {
+				if with != token.ILLEGAL && simple(n.X) && simple(n.Y) && !(equality && done[setting{n, true}]) {
 					x, y := s.of(n.X), s.of(n.Y)
 					put(n, "with "+with.String(), "mutant.Pick(#, ", fmt.Sprintf(", %s %s %s)", x, with, y))
 				}

@@ -14,7 +14,7 @@ const c = 1 + 2
 func f(a, b int, err error) error {
 	ctx, cancel := context.WithTimeout(ctx, a)
 	defer cancel()
-	if a < b && !done {
+	if a < b && (done || a == 0) {
 		defer g(a)
 		x := a - 1
 	}
@@ -29,11 +29,12 @@ const c = 1 + 2
 func f(a, b int, err error) error {
 	ctx, cancel := context.WithTimeout(ctx, a)
 	defer cancel()
-	if mutant.On(1) != (mutant.On(2) != (mutant.Pick(4, a < b, a <= b)) && mutant.On(3) != (!done)) {
-		if !mutant.On(5) { defer g(a) }
-		x := mutant.Pick(6, a - 1, a + 1)
+	if ((((((mutant.Pick(5, a < b, a <= b)) || mutant.On(3)) && (((((done) && !mutant.On(6)) || ` +
+	`((a == 0) && !mutant.On(7)))) || mutant.On(4))) && !mutant.On(2))) || mutant.On(1)) {
+		if !mutant.On(8) { defer g(a) }
+		x := mutant.Pick(9, a - 1, a + 1)
 	}
-	return mutant.Err(7, err)
+	return mutant.Err(10, err)
 }
 `
 
@@ -50,7 +51,8 @@ func TestParse(t *testing.T) {
 		got = append(got, f.what)
 	}
 	want := []string{
-		"negated: a < b && !done", "negated: a < b", "negated: !done", "left out: defer g(a)", "with <=: a < b",
+		"always: a < b && (done || a == 0)", "never: a < b && (done || a == 0)", "always: a < b",
+		"always: (done || a == 0)", "never: done", "never: a == 0", "left out: defer g(a)", "with <=: a < b",
 		"with +: a - 1", "no error: err",
 	}
 	slices.Sort(got)

@@ -57,7 +57,7 @@ func newHistory(all []store.Version) *history {
 		if v.Kind == store.PutVersion && hasPoints(v.Qualifier) {
 			h.puts = append(h.puts, v)
 		}
-		if v.Kind == store.PutVersion && !h.hides(v) {
+		if !h.hides(v) { // a marker hides itself, too
 			h.unhidden = append(h.unhidden, v)
 		}
 	}

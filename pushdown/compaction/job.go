@@ -123,7 +123,7 @@ func (j *Job) stale(w rowWork) bool { return j.Now().Sub(w.readAt) > max(j.Margi
 func (j *Job) compactPage(ctx context.Context, rows []rowWork, counts *Counts) error {
 	for attempt := 1; ; attempt++ {
 		retry, err := j.attempt(ctx, rows, counts)
-		if err != nil || len(retry) == 0 {
+		if len(retry) == 0 { // as after an error
 			return err
 		}
 		if attempt == attempts {

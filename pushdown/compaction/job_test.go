@@ -30,8 +30,10 @@ type bench struct {
 	refuse error // of all changes, if it is set
 	// afterRead, if set, is called after each reading of rows.
 	afterRead func()
-	changes   int
-	mu        sync.Mutex // guards changes: calls are concurrent
+	// failsAt is the number of the reading that fails, from 1.
+	failsAt, reads int
+	changes        int
+	mu             sync.Mutex // guards changes: calls are concurrent
 }
 
 // newBench makes a table "tsdb" with regions divided at splits.
@@ -58,6 +60,9 @@ func newBench(t *testing.T, splits ...[]byte) *bench {
 
 func (b *bench) Versions(ctx context.Context, table, family string, keys store.KeyRange,
 	rows int) ([]store.VersionRow, []byte, error) {
+	if b.reads++; b.reads == b.failsAt {
+		return nil, nil, errRead
+	}
 	if b.afterRead != nil {
 		defer b.afterRead()
 	}
@@ -257,6 +262,35 @@ func TestJob_refusedChanges(t *testing.T) {
 		t.Errorf("got %v, want %v", err, b.refuse)
 	}
 	b.want("1 0000=01@0 1 0010=02@1")
+}
+
+var errRead = errors.New("no answer")
+
+// TestJob_unread: the job ends with the error of a reading, also of that of a row that was written to.
+func TestJob_unread(t *testing.T) {
+	for n := range 2 {
+		b := newBench(t)
+		b.put(1, "\x00\x00", "\x01", 0)
+		b.put(1, "\x00\x10", "\x02", 1)
+		b.before = func(int) { b.put(1, "\x00\x10", "\x03", 2) }
+		b.failsAt = n + 1
+		if err := b.job.Run(t.Context(), store.KeyRange{}, nil); !errors.Is(err, errRead) {
+			t.Errorf("reading %d fails: got %v, want %v", b.failsAt, err, errRead)
+		}
+	}
+}
+
+// TestJob_mergedExists: a merged cell that an earlier job has put is not put again.
+func TestJob_mergedExists(t *testing.T) {
+	b := newBench(t)
+	b.put(1, "\x00\x00", "\x01", 0)
+	b.put(1, "\x00\x10", "\x02", 1)
+	b.put(1, "\x00\x00\x00\x10", "\x01\x02\x00", 1)
+	b.run()
+	b.want("1 00000010=010200@1")
+	if b.changes != 1 {
+		t.Errorf("%d changes, want the deletion of the parts alone", b.changes)
+	}
 }
 
 // TestJob_someWrittenInBetween: of the rows of one call those that were written to are read again, the one before its

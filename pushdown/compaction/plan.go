@@ -115,7 +115,7 @@ func (h *history) hasMerged(merged store.Cell) (exists bool, reason Reason) {
 			exists = true
 		}
 	}
-	if !exists && h.hides(store.Version{Qualifier: merged.Qualifier, Timestamp: merged.Timestamp}) {
+	if h.hides(store.Version{Qualifier: merged.Qualifier, Timestamp: merged.Timestamp}) {
 		return false, Hidden
 	}
 	return exists, None

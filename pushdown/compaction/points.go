@@ -63,7 +63,7 @@ func mergePoints(points []point) (merged store.Cell, ok bool) {
 		if i > 0 && points[i-1].q.OffsetMS == p.q.OffsetMS {
 			continue
 		}
-		if newest := points[i:]; len(newest) > 1 && newest[1].q.OffsetMS == p.q.OffsetMS && !sameAge(newest) {
+		if !sameAge(points[i:]) {
 			return merged, false
 		}
 		b.Add(p.q, p.value)

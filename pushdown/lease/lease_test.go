@@ -418,7 +418,8 @@ func TestDo(t *testing.T) {
 		failed, began := errors.New("failed"), time.Now()
 		var under context.Context
 		if err := k.Do(t.Context(), "x",
-			func(ctx context.Context, _ *Lease) error { under = ctx; return failed }); !errors.Is(err, failed) {
+			func(ctx context.Context, _ *Lease) error { under = ctx; return failed }); !errors.Is(err, failed) ||
+			err.Error() != failed.Error() {
 			t.Errorf("got %v, want %v", err, failed)
 		}
 		if under.Err() == nil {
@@ -448,6 +449,17 @@ func TestDo(t *testing.T) {
 				t.Errorf("back %t: got %v, want %v", back, err, ErrLost)
 			}
 		}
+		// Work that is done is no failure.
+		v.setDead(false)
+		err = k.Do(t.Context(), "x", func(ctx context.Context, _ *Lease) error {
+			v.setDead(true)
+			<-ctx.Done()
+			v.setDead(false)
+			return nil
+		})
+		if err != nil {
+			t.Errorf("work that has ended without an error, and a release: %v", err)
+		}
 	})
 }
 
@@ -472,7 +484,7 @@ func TestKeeper_refused(t *testing.T) {
 	}
 	f("no name", func(k *Keeper) { k.Holder = "" })
 	f("want at least four beats", func(k *Keeper) { k.Heartbeat = 20 * time.Second })
-	for _, value := range []string{"x", "x\n", "{}\n"} {
+	for _, value := range []string{"x", "x\n", "{}\n", `{"turn":"a"}`, `{"turn":"a","beat":"b"}` + "\n"} {
 		f(`cannot read lease x in row "lease/x" of table state`, func(*Keeper) { o.cell.value = []byte(value) })
 	}
 
@@ -514,7 +526,13 @@ func TestKeeper_manyNames(t *testing.T) {
 		if n := expired(); n != 1200 {
 			t.Errorf("%d leases of 1200 are expired, want all", n)
 		}
+		few := &Keeper{}
+		few.isExpired("x", record{value: []byte("x")})
 		time.Sleep(2*k.deadAfter() + 1)
+		few.isExpired("y", record{value: []byte("y")})
+		if !few.isExpired("x", record{value: []byte("x")}) {
+			t.Error("a lease of few that is read seldom: it was forgotten")
+		}
 		k.isExpired("another", record{value: []byte("x")})
 		if n := len(k.seen); n != 1 {
 			t.Errorf("%d leases are remembered, want the only one that was read lately", n)

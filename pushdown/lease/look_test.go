@@ -53,7 +53,7 @@ func TestLook(t *testing.T) {
 		k := &lease.Keeper{Store: mine, Table: "state", Holder: "me"}
 		other := &lease.Keeper{Store: theirs, Table: "state", Holder: "other"}
 		names := []string{"broken", "free", "held", "never"}
-		mine.values["lease/broken"] = []byte("no record")
+		mine.values["lease/broken"] = []byte(`{"holder":"without a turn"}` + "\n")
 		l, ok, err := other.Try(t.Context(), "free")
 		if err != nil || !ok {
 			t.Fatal(ok, err)
@@ -78,7 +78,7 @@ func TestLook(t *testing.T) {
 			if err != nil || len(sights) != 4 || mine.reads.Load() != before+1 {
 				t.Fatalf("%d sights in %d calls, %v, want 4 in one", len(sights), mine.reads.Load()-before, err)
 			}
-			if free := sights[1]; free.Held || string(free.State) != "saved" {
+			if free := sights[1]; free.Held || free.Expired || string(free.State) != "saved" {
 				t.Errorf("the lease that was released: %+v", free)
 			}
 			for _, i := range []int{0, 3} {

@@ -108,7 +108,7 @@ func (b *Bucketer) Points(times []int64, values []float64) {
 	}
 
 	for len(times) > 0 && times[0] < b.last {
-		if !b.open || times[0] >= b.end {
+		if times[0] >= b.end { // of a bucketer without an open bucket too: it has no end
 			b.openAt(times[0])
 		}
 

@@ -255,6 +255,12 @@ func TestCalendarBuckets(t *testing.T) {
 	f("America/Sao_Paulo", 1, "d", "2013-10-18 12:00", "2013-10-22 02:00", "2013-10-18 00:00", "2013-10-19 00:00",
 		"2013-10-20 01:00", "2013-10-21 01:00", "2013-10-22 01:00")
 	f("America/Sao_Paulo", 1, "d", "2013-10-21 12:00", "2013-10-22 02:00", "2013-10-21 01:00", "2013-10-22 01:00")
+	// Midnight is skipped on the second: a first point at the first moment of the month is where its bucket begins.
+	// A month later days are counted from that one's own begin.
+	f("America/Sao_Paulo", 1, "d", "2004-11-01 00:00", "2004-11-01 01:00", "2004-11-01 00:00")
+	f("America/Sao_Paulo", 1, "d", "2004-12-01 12:00", "2004-12-01 12:00", "2004-12-01 00:00")
+	// Hours that divide the day are counted from its begin, also after clocks were set forward.
+	f("Europe/Berlin", 2, "h", "2013-04-01 01:00", "2013-04-01 02:00", "2013-04-01 00:00", "2013-04-01 02:00")
 	// Clocks go back by half an hour, from 02:00 to 01:30.
 	f("Australia/Lord_Howe", 1, "h", "2013-04-07 00:30", "2013-04-07 03:30", "2013-04-07 00:00", "2013-04-07 01:00",
 		"2013-04-07 01:30", "2013-04-07 02:30", "2013-04-07 03:30")
@@ -413,6 +419,48 @@ func TestCalendar_midnightTwice(t *testing.T) {
 			t.Errorf("point at %d, bucket before ends at %d: got %d to %d, want %d to %d", test.at, test.prev, start,
 				end, test.want, int64(next))
 		}
+	}
+}
+
+// A grid is made once; a plan that does not fill has none.
+func TestGrid_once(t *testing.T) {
+	for fill, want := range map[scanplan.Fill]int{scanplan.FillZero: 4, scanplan.FillNone: 0} {
+		b, err := New(&scanplan.Downsample{Interval: 1000, Function: "sum", Fill: fill}, 0, 4, 0, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var guard guardtest.Guard
+		b.Guarded(&guard)
+		for range 2 {
+			if grid, err := b.Grid(); len(grid) != want || err != nil {
+				t.Errorf("fill %q: %v, %v, want %d buckets", fill, grid, err, want)
+			}
+		}
+		if most := (b.gridTo - b.gridFrom) / b.width * 3 / 2 * gridBytes; guard.Reserved > most {
+			t.Errorf("fill %q: %d bytes were reserved, want %d at most", fill, guard.Reserved, most)
+		}
+	}
+}
+
+// No buckets of another bucketer leave the open one as it is.
+func TestBuckets_none(t *testing.T) {
+	b, err := New(&scanplan.Downsample{Interval: 1000, Function: "sum"}, 0, 4, 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Points([]int64{1000}, []float64{1})
+	b.Buckets(nil, nil)
+	b.Points([]int64{1001}, []float64{2})
+	if got := text(b.Finish()); got != text([]int64{1000}, []float64{3}) {
+		t.Errorf("got %s, want one bucket with both points", got)
+	}
+}
+
+// In a zone whose clocks have never changed before a time, the search for a change ends.
+func TestWallClock_first(t *testing.T) {
+	c := wallClock{time.UTC}
+	if got := c.instant(wallTime{year: -5, month: 1, day: 1}); time.UnixMilli(got).UTC().Year() != -5 {
+		t.Errorf("got %d, want the begin of the year -5", got)
 	}
 }
 

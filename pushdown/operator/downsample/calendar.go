@@ -166,7 +166,7 @@ func (c *calendar) anchor(t int64) int64 {
 	// the start of the unit above that: 15m from the hour, 7m from the day. From here
 	// on unit is the largest whose buckets are counted from the same start.
 	unit := c.unit
-	if per, ok := alignment[unit]; ok && per%c.n != 0 {
+	if alignment[unit]%c.n != 0 { // of days and what is larger it is 0
 		unit = map[string]string{"ms": "s", "s": "m", "m": "h", "h": "d"}[unit]
 		if unit == "d" { // hours that do not divide the day
 			return c.instant(wallTime{year: w.year, month: w.month, day: 1})

@@ -75,11 +75,7 @@ func (c wallClock) addDays(t int64, n int) int64 {
 
 	// If the offset has changed, the local time is corrected by the difference, unless
 	// that leads to another day.
-	moved := offset - c.offset(t)
-	if moved == 0 {
-		return t
-	}
-	if adjusted := t + moved; day(adjusted+c.offset(adjusted)) == day(local) {
+	if adjusted := t + offset - c.offset(t); day(adjusted+c.offset(adjusted)) == day(local) {
 		return adjusted
 	}
 	return t

@@ -39,6 +39,10 @@ func TestPoints(t *testing.T) {
 	}
 	counter := scanplan.Rate{Counter: true, CounterMax: 65535}
 	f("plain", scanplan.Rate{}, ints(5, 25, 15), 0.5, 2, -1)
+	f("no counter", scanplan.Rate{CounterMax: 100}, floats(15, 5), 1.5, -1)
+	mixed := floats(5.5)
+	mixed.Append(20_000, encoding.IntValue(25))
+	f("an integer after a double", scanplan.Rate{}, mixed, 0.55, 1.95)
 	f("wraps", scanplan.Rate{}, ints(-2, math.MaxInt64), -0.2, float64(math.MinInt64+1)/10)
 	f("rollover", counter, ints(65500, 5), 6550, 4)
 	f("rollover in integers", scanplan.Rate{Counter: true, CounterMax: math.MaxInt64}, ints(math.MaxInt64-3, 1),
@@ -47,6 +51,7 @@ func TestPoints(t *testing.T) {
 	f("unchanged", counter, ints(50, 50), 5, 0)
 	f("unchanged doubles", counter, floats(50, 50), 5, 0)
 	f("reset", scanplan.Rate{Counter: true, CounterMax: 65535, ResetValue: 3}, ints(65500, 5, 105), 6550, 0, 10)
+	f("no reset", scanplan.Rate{Counter: true, CounterMax: 65535, ResetValue: 4}, ints(65500, 5), 6550, 4)
 	f("drop", scanplan.Rate{Counter: true, DropResets: true}, ints(100, 5, 25), 10, 2)
 	f("drop the first", scanplan.Rate{Counter: true, DropResets: true}, ints(-100, 5, 25), 10.5, 2)
 	f("drop without counter", scanplan.Rate{DropResets: true}, ints(100, 0), 10, -10)

@@ -58,8 +58,8 @@ func (g *Group) AddGroup(times []int64, values []float64) {
 		return
 	}
 	// Most series have the times of those before them.
-	at, found := slices.BinarySearch(g.times, times[0])
-	if n := len(times); found && at+n <= len(g.times) && slices.Equal(g.times[at:at+n], times) {
+	at, _ := slices.BinarySearch(g.times, times[0])
+	if n := len(times); at+n <= len(g.times) && slices.Equal(g.times[at:at+n], times) {
 		g.merge(g.values[at:at+n], values)
 		return
 	}
@@ -126,7 +126,7 @@ func (g *Group) merge(into, values []float64) {
 	}
 }
 
-// extreme returns the greater or the less of two values.
+// extreme returns the greater or the less of two values. Of two numbers b is at least as extreme as a.
 func (g *Group) extreme(a, b float64) float64 {
 	x, y := a, b
 	if !g.ordered {
@@ -135,7 +135,7 @@ func (g *Group) extreme(a, b float64) float64 {
 	switch {
 	case x != x, g.function == Max && x < y, g.function == Min && x > y:
 		return b
-	case x == 0 && y == 0 && !g.ordered && //fault:window-zeros-mixed TestGroups_law
+	case y == 0 && !g.ordered && //fault:window-zeros-mixed TestGroups_law
 		math.Float64bits(a) != math.Float64bits(b):
 		return math.Float64frombits(mixedZeros)
 	}

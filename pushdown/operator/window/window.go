@@ -144,7 +144,7 @@ func (c *Computer) prepare() {
 }
 
 // isEnd reports whether a value marks the end of the series.
-func isEnd(v float64) bool { return v != v && math.Float64bits(v) == StaleNaN }
+func isEnd(v float64) bool { return math.Float64bits(v) == StaleNaN }
 
 // dropEnds removes the points that mark the end of the series.
 func (c *Computer) dropEnds() {
@@ -211,16 +211,14 @@ func (c *Computer) extrapolated(t int64, lo, hi int, counter, perSecond bool) (f
 	}
 	firstTime, lastTime, first := c.times[lo], c.times[hi-1], c.values[lo]
 	result := c.values[hi-1] - first
-	if counter {
-		for c.fall < len(c.falls) && c.falls[c.fall] <= lo {
-			c.fall++ // windows ascend
+	for c.fall < len(c.falls) && c.falls[c.fall] <= lo { // of counters only; windows ascend
+		c.fall++
+	}
+	for _, at := range c.falls[c.fall:] {
+		if at >= hi {
+			break
 		}
-		for _, at := range c.falls[c.fall:] {
-			if at >= hi {
-				break
-			}
-			result += c.values[at-1]
-		}
+		result += c.values[at-1]
 	}
 
 	toStart := float64(firstTime-(t-c.of.Range)) / 1000
