@@ -175,7 +175,6 @@ func TestRowDecoder_refuses(t *testing.T) {
 	f("duplicates inside a compacted cell", "duplicate", "00100010=05 07 00")
 }
 
-//fault:duplicate-kept =>
 func TestRowDecoder_duplicates(t *testing.T) {
 	_, err := row(t, false, 0, "0000=01", "0010=05", "F000FA01=012C")
 	var dup *DuplicateError

@@ -64,7 +64,7 @@ func (d *RowDecoder) mergeDuplicates() error {
 			if !same && !d.FixDuplicates {
 				return d.duplicate(out-1, i)
 			}
-			continue //fault:duplicate-kept TestRowDecoder_duplicates
+			continue
 		}
 		d.move(out, i)
 		out++

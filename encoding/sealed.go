@@ -39,7 +39,7 @@ func cutBlock(block *column.Block, value []byte, sealed *int) (rest []byte, err 
 	if rest, err = block.Parse(value); err != nil {
 		return value, err
 	}
-	if *sealed += block.Points; *sealed > maxSealedPoints { //fault:sealed-cells-without-bound TestSealer_bound
+	if *sealed += block.Points; *sealed > maxSealedPoints {
 		return value, fmt.Errorf("%w: blocks of one cell have %d points or more, want at most %d", column.ErrDamaged,
 			*sealed, maxSealedPoints)
 	}
@@ -79,7 +79,7 @@ func (s *Sealer) Seal(dst, value []byte) (sealed []byte, ok bool) {
 	from := len(dst)
 	for p := s.all; p.Len() > 0; {
 		n, most := 1, min(p.Len(), column.MaxPoints)
-		for n < most && p.Offset[n] > p.Offset[n-1] { //fault:sealed-run-over-descent TestSealer_sameEntries
+		for n < most && p.Offset[n] > p.Offset[n-1] {
 			n++
 		}
 		dst = s.appendRun(dst, p.Slice(0, n))

@@ -132,7 +132,6 @@ func checkSums(t *rapid.T, e *EvenlySpaced, p Points) {
 // sealed again with what came later, and with that behind it.
 //
 //fault:sealed-types-lost p.Flags => make([]uint8, len(p.Flags))
-//fault:sealed-run-over-descent p.Offset[n] > p.Offset[n-1] => true
 func TestSealer_sameEntries(t *testing.T) {
 	t.Parallel()
 	var s Sealer
@@ -233,8 +232,6 @@ func TestSealer_damage(t *testing.T) {
 
 // Blocks of one cell stand for no more points than Seal makes of any, for every reader: some bytes each would else
 // fill any memory. A cell with more is not sealed.
-//
-//fault:sealed-cells-without-bound *sealed > maxSealedPoints => false
 func TestSealer_bound(t *testing.T) {
 	t.Parallel()
 	var p column.Points

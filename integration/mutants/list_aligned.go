@@ -88,10 +88,6 @@ var ofAligned = []mutant{
 		old: "	case at.path.Few:\n", new: "	case at.path.Few && at.sideBySide:\n",
 		test: "TestExplain_fewRows",
 	}, {
-		name: "rate-column-after-another-type", file: "pushdown/operator/rate/rate.go",
-		old: "	case float != nil || prev.Float != isFloat:\n", new: "	case float != nil:\n",
-		test: "TestColumnEqualsPoints",
-	}, {
 		name: "aligned-seam-from-the-first-part", file: "gateway/query/merge/aligned.go",
 		old: "a.ratesBetween(rows[n-1], row)", new: "a.ratesBetween(rows[0], row)",
 		test: "gateway/query/engine/stage TestAligned_takes",
@@ -116,12 +112,6 @@ var ofAligned = []mutant{
 	}, {
 		name: "bits-past-the-end", file: "encoding/onlybits.go",
 		old: "	return isTrailer(value[at:])\n", new: "	return true\n",
-		test: "TestOnlyBits_equalsCellByCell",
-	}, {
-		name: "bits-of-integers-and-floats",
-		file: "encoding/onlybits.go",
-		old:  "validFlags>>flags&1 == 0 || flags&floatFlag != 0 || at+width",
-		new:  "validFlags>>flags&1 == 0 || at+width",
 		test: "TestOnlyBits_equalsCellByCell",
 	},
 }

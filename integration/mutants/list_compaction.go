@@ -14,10 +14,6 @@ var ofCompaction = []mutant{
 		old: "Stamps: w.plan.Stamps, Cell: &w.plan.Merged}", new: "Stamps: w.plan.Stamps}",
 		test: "TestJob_hidden",
 	}, {
-		name: "compaction-of-a-row-read-long-ago", file: "pushdown/compaction/job.go",
-		old: "if j.stale(w) {", new: "if false && j.stale(w) {",
-		test: "TestJob_suspended",
-	}, {
 		name: "replace-is-done-whatever-a-compaction-put", file: "pushdown/store/hbase/replace.go",
 		old: "return x.Timestamp <= newest && (", new: "return x.Timestamp < 0 && (",
 		test: "TestReplace_compacted",
@@ -34,10 +30,6 @@ var ofCompaction = []mutant{
 		old: "	for _, v := range h.puts {\n", new: "	for _, v := range h.unhidden {\n",
 		test: "TestDecide_reasons",
 	}, {
-		name: "compaction-deletes-its-result", file: "pushdown/compaction/plan.go",
-		old: "		if !result {\n", new: "		if !result || true {\n",
-		test: "TestDecide_answers",
-	}, {
 		name: "compaction-of-cells-of-half-the-margin", file: "pushdown/compaction/job.go",
 		old: "j.Now().Add(-j.Margin).UnixMilli()", new: "j.Now().Add(-j.Margin / 2).UnixMilli()",
 		test: "pushdown/compaction TestOrders_clocks",
@@ -50,10 +42,6 @@ var ofCompaction = []mutant{
 	}, {
 		name: "compaction-hidden-by-an-old-marker", file: "pushdown/compaction/plan.go",
 		old: "	if h.hides(store", new: "	if false && h.hides(store",
-		test: "TestDecide_reasons",
-	}, {
-		name: "compaction-of-times-of-data", file: "pushdown/compaction/plan.go",
-		old: "	if 2*dated > len(cells) {\n", new: "	if false {\n",
 		test: "TestDecide_reasons",
 	}, {
 		name: "compaction-keeps-deleted-cells", file: "pushdown/store/hbase/versions.go",

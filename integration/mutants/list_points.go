@@ -3,10 +3,6 @@ package main
 // ofPoints are faults of points and their bytes, on the way in and back.
 var ofPoints = []mutant{
 	{
-		name: "only-cell-of-milliseconds-taken", file: "encoding/onlycell.go",
-		old: " && last < RowSeconds", new: "",
-		test: "TestOnlyCell_refuses",
-	}, {
 		name: "only-cell-caches-overwritten-times",
 		file: "encoding/rowdecoder.go",
 		old:  "d.cells, d.annotations, d.cachedQualifiers = d.cells[:0], d.annotations[:0], d.cachedQualifiers[:0]",
@@ -16,10 +12,6 @@ var ofPoints = []mutant{
 		name: "appended-out-of-order-taken", file: "encoding/onlyappended.go",
 		old: " | (z - y - 1)", new: "",
 		test: "TestOnlyCell_refuses",
-	}, {
-		name: "even-of-two-lengths-taken", file: "encoding/evenlyspaced.go",
-		old: " || step&flagMask != 0", new: "",
-		test: "TestOnlyEven_refuses",
 	}, {
 		name: "even-sum-without-signs", file: "encoding/evenlyspaced.go",
 		old: ") ^ sign) & mask", new: ") ^ 0*sign) & mask",

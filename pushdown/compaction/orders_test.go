@@ -431,8 +431,6 @@ func (w *world) fail(format string, args ...any) {
 // jobs compact the row, memory is flushed, files are compacted, and jobs are killed and
 // started again. No reader ever misses an acknowledged point, gets another value, or one that
 // was deleted.
-//
-//fault:compaction-of-young-cells || h.newest > o.OlderThan =>
 func TestOrders(t *testing.T) {
 	fake := opentest.Fake(t, hbasefake.Options{Servers: 1})
 	st := opentest.HBaseWith(t, fake, hbase.Config{})

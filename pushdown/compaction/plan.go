@@ -159,7 +159,7 @@ func (h *history) refusal(pointCells []store.Version, base uint32, o Options) Re
 		return Single
 	}
 	hourIsYoung := (int64(base)+encoding.RowSeconds)*1000 > o.OlderThan
-	if hourIsYoung || h.newest > o.OlderThan { //fault:compaction-of-young-cells TestOrders
+	if hourIsYoung || h.newest > o.OlderThan {
 		return Young
 	}
 	return None

@@ -159,16 +159,16 @@ func FuzzDecide(f *testing.F) {
 	})
 }
 
-// putCell and mark are versions at a time, in ms, after the first possible one.
-func putCell(q, v string, later int64) store.Version {
-	return store.Version{Qualifier: []byte(q), Value: []byte(v), Timestamp: putTime + later}
+// put and mark are versions at a time, in ms, after the first possible one.
+func put(q, v string, later int64) store.Version {
+	return store.Version{Qualifier: []byte(q), Value: []byte(v), Timestamp: putAt + later}
 }
 
 func mark(kind store.VersionKind, q string, later int64) store.Version {
-	return store.Version{Kind: kind, Qualifier: []byte(q), Timestamp: putTime + later}
+	return store.Version{Kind: kind, Qualifier: []byte(q), Timestamp: putAt + later}
 }
 
-const putTime = int64(rowBase*1000 + 5_000_000)
+const putAt = int64(rowBase*1000 + 5_000_000)
 
 // decision is what Decide makes of a row.
 type decision struct {
@@ -200,7 +200,7 @@ func checkDecisions(t *testing.T, all []decision) {
 // TestDecide_reasons: each reason for which a row is left, and the decision in a slightly different
 // case.
 func TestDecide_reasons(t *testing.T) {
-	a, b := putCell("\x00\x00", "\x01", 0), putCell("\x00\x10", "\x02", 1)
+	a, b := put("\x00\x00", "\x01", 0), put("\x00\x10", "\x02", 1)
 	ab := func(more ...store.Version) []store.Version { return append([]store.Version{a, b}, more...) }
 	checkDecisions(t, []decision{
 		{"two cells", ab(), Options{}, None, 2, false},
@@ -209,65 +209,67 @@ func TestDecide_reasons(t *testing.T) {
 		{"a marker of another version", ab(mark(store.VersionMarker, "\x00\x10", 0)), Options{}, None, 2, false},
 		{"the row is deleted", ab(mark(store.FamilyMarker, "", 1)), Options{}, Single, 0, false},
 		{"the versions of a time are deleted", ab(mark(store.FamilyVersionMarker, "", 1)), Options{}, Single, 0, false},
-		{"an older version", ab(putCell("\x00\x10", "\x09", -5)), Options{}, None, 3, false},
-		{"a young cell", ab(), Options{OlderThan: putTime}, Young, 0, false},
-		{"a cell of just the age", ab(), Options{OlderThan: putTime + 1}, None, 2, false},
-		{"a young annotation", ab(putCell("\x01\x00\x00", "{}", 9)), Options{OlderThan: putTime + 5}, Young, 0, false},
-		{"an annotation and a histogram", ab(putCell("\x01\x00\x00", "{}", 9), putCell("\x06\x00\x00", "\x01\x02", 9)),
+		{"an older version", ab(put("\x00\x10", "\x09", -5)), Options{}, None, 3, false},
+		{"a young cell", ab(), Options{OlderThan: putAt}, Young, 0, false},
+		{"a cell of just the age", ab(), Options{OlderThan: putAt + 1}, None, 2, false},
+		{"a young annotation", ab(put("\x01\x00\x00", "{}", 9)), Options{OlderThan: putAt + 5}, Young, 0, false},
+		{"an annotation and a histogram", ab(put("\x01\x00\x00", "{}", 9), put("\x06\x00\x00", "\x01\x02", 9)),
 			Options{}, None, 2, false},
-		{"a young deletion", ab(mark(store.ColumnMarker, "\x00\x20", 9)), Options{OlderThan: putTime + 5}, Young, 0, false},
-		{"the mark of a job", ab(mark(store.ColumnMarker, "\xff", 9)), Options{OlderThan: putTime + 5}, None, 2, false},
-		{"the hour has not ended",
-			[]store.Version{putCell("\x00\x00", "\x01", -5_000_000+5), putCell("\x00\x10", "\x02", -5_000_000+7)},
-			Options{OlderThan: rowBase*1000 + 3_599_999}, Young, 0, false},
-		{"an append column", ab(putCell("\x05\x00\x00", "", 0)), Options{}, Appended, 0, false},
-		{"a hidden version", ab(putCell("\x00\x10", "\x09", -5), mark(store.VersionMarker, "\x00\x10", -5)), Options{},
-			None, 3, false},
-		{"a deleted append column", ab(putCell("\x05\x00\x00", "", 0), mark(store.ColumnMarker, "\x05\x00\x00", 0)),
-			Options{}, None, 2, false},
-		{"differ", ab(putCell("\xf0\x00\x04\x00", "\x01", 0), putCell("\xf0\x00\x00\x00", "\x07", 3)), Options{},
-			Duplicates, 0, false},
-		{"differ, resolved", ab(putCell("\xf0\x00\x00\x00", "\x07", 3)), Options{FixDuplicates: true}, None, 3, false},
-		{"differ at one time", ab(putCell("\xf0\x00\x00\x00", "\x07", 0)), Options{FixDuplicates: true}, Undecided, 0,
+		{"a young deletion", ab(mark(store.ColumnMarker, "\x00\x20", 9)), Options{OlderThan: putAt + 5}, Young, 0,
 			false},
-		{"seconds and milliseconds", []store.Version{a, putCell("\xf0\x00\x00\x00", "\x01", 0)}, Options{}, None, 1, true},
+		{"the mark of a job", ab(mark(store.ColumnMarker, "\xff", 9)), Options{OlderThan: putAt + 5}, None, 2, false},
+		{"the hour has not ended",
+			[]store.Version{put("\x00\x00", "\x01", -5_000_000+5), put("\x00\x10", "\x02", -5_000_000+7)},
+			Options{OlderThan: rowBase*1000 + 3_599_999}, Young, 0, false},
+		{"an append column", ab(put("\x05\x00\x00", "", 0)), Options{}, Appended, 0, false},
+		{"a hidden version", ab(put("\x00\x10", "\x09", -5), mark(store.VersionMarker, "\x00\x10", -5)), Options{},
+			None, 3, false},
+		{"a deleted append column", ab(put("\x05\x00\x00", "", 0), mark(store.ColumnMarker, "\x05\x00\x00", 0)),
+			Options{}, None, 2, false},
+		{"differ", ab(put("\xf0\x00\x04\x00", "\x01", 0), put("\xf0\x00\x00\x00", "\x07", 3)), Options{},
+			Duplicates, 0, false},
+		{"differ, resolved", ab(put("\xf0\x00\x00\x00", "\x07", 3)), Options{FixDuplicates: true}, None, 3, false},
+		{"differ at one time", ab(put("\xf0\x00\x00\x00", "\x07", 0)), Options{FixDuplicates: true}, Undecided, 0,
+			false},
+		{"seconds and milliseconds", []store.Version{a, put("\xf0\x00\x00\x00", "\x01", 0)}, Options{}, None, 1, true},
 		{"times of data",
-			[]store.Version{putCell("\x00\x00", "\x01", -5_000_000), putCell("\x00\x10", "\x02", -4_999_000)}, Options{},
+			[]store.Version{put("\x00\x00", "\x01", -5_000_000), put("\x00\x10", "\x02", -4_999_000)}, Options{},
 			DataTimes, 0, false},
-		{"one time of data", []store.Version{putCell("\x00\x00", "\x01", -5_000_000), b}, Options{}, None, 2, false},
-		{"unreadable", []store.Version{a, putCell("\x00\x10", "\x02\x03\x04", 0)}, Options{}, Unreadable, 0, false},
-		{"an empty qualifier", ab(putCell("", "x", 0)), Options{}, Unreadable, 0, false},
-		{"an empty qualifier that is deleted", ab(putCell("", "x", -5), mark(store.VersionMarker, "", -5)), Options{},
+		{"one time of data", []store.Version{put("\x00\x00", "\x01", -5_000_000), b}, Options{}, None, 2, false},
+		{"unreadable", []store.Version{a, put("\x00\x10", "\x02\x03\x04", 0)}, Options{}, Unreadable, 0, false},
+		{"an empty qualifier", ab(put("", "x", 0)), Options{}, Unreadable, 0, false},
+		{"an empty qualifier that is deleted", ab(put("", "x", -5), mark(store.VersionMarker, "", -5)), Options{},
 			None, 2, false},
-		{"a wrong end", []store.Version{a, putCell("\x00\x10\x00\x20", "\x02\x03\x07", 0)}, Options{}, Unreadable, 0,
+		{"a wrong end", []store.Version{a, put("\x00\x10\x00\x20", "\x02\x03\x07", 0)}, Options{}, Unreadable, 0,
 			false},
 		{"hidden by a column marker", ab(mark(store.ColumnMarker, "\x00\x00\x00\x10", 1)), Options{}, Hidden, 0, false},
 		{"hidden by a version marker", ab(mark(store.VersionMarker, "\x00\x00\x00\x10", 1)), Options{}, Hidden, 0,
 			false},
 		{"a marker that is older", ab(mark(store.ColumnMarker, "\x00\x00\x00\x10", 0)), Options{}, None, 2, false},
-		{"all in one, the newest", ab(putCell("\x00\x00\x00\x10", "\x01\x02\x00", 1)), Options{}, None, 2, true},
+		{"all in one, the newest", ab(put("\x00\x00\x00\x10", "\x01\x02\x00", 1)), Options{}, None, 2, true},
 		{"all in one, and older versions",
-			ab(putCell("\x00\x00\x00\x10", "\x01\x02\x00", 1), putCell("\x00\x00\x00\x10", "\x01\x09\x00", 0)), Options{},
+			ab(put("\x00\x00\x00\x10", "\x01\x02\x00", 1), put("\x00\x00\x00\x10", "\x01\x09\x00", 0)), Options{},
 			None, 3, true},
-		{"all in one, older", ab(putCell("\x00\x00\x00\x10", "\x01\x02\x00", 0)), Options{}, None, 3, false},
+		{"all in one, older", ab(put("\x00\x00\x00\x10", "\x01\x02\x00", 0)), Options{}, None, 3, false},
 	})
 }
 
 // TestDecide_cells: what the forms of the cells, their types and their times decide.
 func TestDecide_cells(t *testing.T) {
-	a, b := putCell("\x00\x00", "\x01", 0), putCell("\x00\x10", "\x02", 1)
+	a, b := put("\x00\x00", "\x01", 0), put("\x00\x10", "\x02", 1)
 	checkDecisions(t, []decision{
 		{"seconds and milliseconds, and another time",
-			[]store.Version{a, putCell("\xf0\x00\x00\x00", "\x01", 0), putCell("\x00\x10", "\x02", 0)}, Options{}, None, 3, false},
-		{"differ in type at one time", []store.Version{putCell("\x00\x03", "\x3f\x80\x00\x00", 0),
-			putCell("\xf0\x00\x00\x0b", "\x3f\x80\x00\x00", 0)}, Options{FixDuplicates: true}, Undecided, 0, false},
-		{"a cell that is cut", []store.Version{a, putCell("\x00\x10\x00\x20", "\x02", 0)}, Options{}, Unreadable, 0, false},
-		{"times of the first points", []store.Version{putCell("\x00\x00\x00\x10", "\x01\x02\x00", -5_000_000),
-			putCell("\x00\x20\x00\x30", "\x03\x04\x00", -4_998_000)}, Options{}, DataTimes, 0, false},
-		{"floats", []store.Version{putCell("\x00\x0b", "\x3f\x80\x00\x00", 0), putCell("\x00\x1b", "\x40\x00\x00\x00", 1)},
+			[]store.Version{a, put("\xf0\x00\x00\x00", "\x01", 0), put("\x00\x10", "\x02", 0)}, Options{}, None, 3,
+			false},
+		{"differ in type at one time", []store.Version{put("\x00\x03", "\x3f\x80\x00\x00", 0),
+			put("\xf0\x00\x00\x0b", "\x3f\x80\x00\x00", 0)}, Options{FixDuplicates: true}, Undecided, 0, false},
+		{"a cell that is cut", []store.Version{a, put("\x00\x10\x00\x20", "\x02", 0)}, Options{}, Unreadable, 0, false},
+		{"times of the first points", []store.Version{put("\x00\x00\x00\x10", "\x01\x02\x00", -5_000_000),
+			put("\x00\x20\x00\x30", "\x03\x04\x00", -4_998_000)}, Options{}, DataTimes, 0, false},
+		{"floats", []store.Version{put("\x00\x0b", "\x3f\x80\x00\x00", 0), put("\x00\x1b", "\x40\x00\x00\x00", 1)},
 			Options{}, None, 2, false},
 		{"an integer of more bytes than its qualifier says",
-			[]store.Version{putCell("\x00\x03", "\x01\x02\x03\x04\x05\x06\x07\x08", 0), b}, Options{}, None, 2, false},
+			[]store.Version{put("\x00\x03", "\x01\x02\x03\x04\x05\x06\x07\x08", 0), b}, Options{}, None, 2, false},
 	})
 }
 

@@ -169,7 +169,7 @@ func (k *Keeper) attempt(ctx context.Context, name string, turns []string) (l *L
 		return nil, "", err
 	}
 	isOfOther := !old.free() && !slices.Contains(turns, old.Turn)
-	if isOfOther && !k.isExpired(name, old) { //fault:lease-of-the-living-is-taken TestTry_living
+	if isOfOther && !k.isExpired(name, old) {
 		return nil, old.Holder, nil
 	}
 

@@ -313,8 +313,6 @@ func TestTake_dead(t *testing.T) {
 }
 
 // TestTry_living: a lease that is renewed is never taken, however long somebody tries.
-//
-//fault:lease-of-the-living-is-taken !k.isExpired(name, old) => false
 func TestTry_living(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffice(t, rand.New(rand.NewPCG(2, 2)))

@@ -1,6 +1,12 @@
 package access
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+
+	"downpour/encoding"
+	"downpour/encoding/scanplan"
+)
 
 // A part of few hours, or of few ranges, has no probe.
 func TestLong(t *testing.T) {
@@ -33,6 +39,7 @@ func TestProbe(t *testing.T) {
 		{128, 128 * 260, 21, 2, false}, // 6
 		{4, 4 * 18_000, 4, 2, true},    // one in an hour, of a cell for each of 360 points
 		{128, 128 * 50, 128, 2, false}, // of one point
+		{0, 2500, 1, 1, false},         // what costs as much is no gain
 		{500, 500 * 50, 1, 101, false}, // fewer than a hundred values are worth
 	} {
 		if got := (Probe{Rows: c.rows, Bytes: c.bytes, Hours: c.hours}).Seeks(c.ranges); got != c.want {
@@ -61,5 +68,42 @@ func TestSection(t *testing.T) {
 	}
 	if n != 64 || probes != 5 {
 		t.Errorf("%d hours after %d probes, want 64 after 5", n, probes)
+	}
+}
+
+// Two tables of one schema have two entries.
+func TestCacheKey(t *testing.T) {
+	p := scanplan.Part{Plan: scanplan.Plan{Table: "a", Metric: encoding.UID{0, 0, 1}}}
+	first := CacheKey(&p)
+	if p.Plan.Table = "b"; CacheKey(&p) == first {
+		t.Errorf("tables a and b have the same key %q", first)
+	}
+}
+
+// Neither more entries nor more memory than may be are kept.
+func TestPrefixCache_bounds(t *testing.T) {
+	one := NewPrefixes(encoding.DefaultSchema(), encoding.UID{9, 0, 0})
+	for i := range MaxPrefixes {
+		one.Add([]byte{0, 0, 2, 0, byte(i >> 8), byte(i)})
+	}
+	c := NewPrefixCache()
+	learned := make([]*Prefixes, 20)
+	for i := range learned {
+		learned[i] = one
+	}
+	for i := range 2000 {
+		c.EndLearning(fmt.Sprint(i), learned[:1], nil)
+	}
+	before := len(c.entries)
+	c.EndLearning("large", learned, nil)
+	if c.bytes > maxBytes || before == 2000 || len(c.entries) > before-10 {
+		t.Errorf("%d bytes of %d entries, %d before a large one, want %d at most, and many evicted", c.bytes,
+			len(c.entries), before, maxBytes)
+	}
+	for i := range 5000 {
+		c.Record(fmt.Sprint("key ", i), ScanCost{To: 3600, Scanned: 1, Wanted: 1})
+	}
+	if n := len(c.entries); n != maxEntries {
+		t.Errorf("%d entries, want %d", n, maxEntries)
 	}
 }

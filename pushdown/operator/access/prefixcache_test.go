@@ -27,14 +27,14 @@ func prefixes(n int) *access.Prefixes {
 // scans make a caller learn again, each time after more of them.
 func TestPrefixCache(t *testing.T) {
 	m := access.NewPrefixCache()
-	walk := access.ScanCost{From: 3600, To: 7 * 3600, Ranges: 12, Scanned: 6000, Wanted: 6, Took: time.Second}
+	walk := access.ScanCost{From: 3600, To: 7 * 3600, Ranges: 12, Scanned: 6000, Wanted: 606, Took: time.Second}
 	begin := func(want bool) {
 		t.Helper()
 		task, ok := m.BeginLearning("a")
 		if ok != want || ok && task != (access.Learning{
 			From:   3600,
 			To:     7 * 3600,
-			Limit:  999 / access.RowsPerPrefix,
+			Limit:  899 / access.RowsPerPrefix,
 			Within: 2 * time.Second,
 		}) {
 			t.Fatalf("begin %t with %+v, want %t", ok, task, want)
@@ -47,8 +47,8 @@ func TestPrefixCache(t *testing.T) {
 		t.Error("3 rows an hour are not few")
 	}
 	m.Record("a", walk)
-	if m.Lookup("a").Few {
-		t.Error("1000 rows an hour are few")
+	if known := m.Lookup("a"); known.Few || !known.Many {
+		t.Error("1000 rows an hour are few, or not many")
 	}
 	begin(true)
 	m.Record("a", walk)
@@ -66,8 +66,8 @@ func TestPrefixCache(t *testing.T) {
 		m.Record("a", walk)
 		begin(true)
 		m.EndLearning("a", nil, nil) // which keeps what was known
-		if m.Lookup("a").Prefixes == nil {
-			t.Fatal("the prefixes are gone")
+		if known := m.Lookup("a"); known.Prefixes == nil || known.Clean {
+			t.Fatalf("known is %+v, want the prefixes, not clean", known)
 		}
 	}
 	m.Record("a", access.ScanCost{To: 6 * 3600, Ranges: 12}) // without rows it shows nothing
@@ -95,6 +95,26 @@ func TestPrefixCache_clean(t *testing.T) {
 	m.EndLearning("a", []*access.Prefixes{prefixes(250), prefixes(2)}, nil)
 	if known := m.Lookup("a"); !known.Clean || known.Prefixes[0].Len() != 251 || known.Prefixes[1].Len() != 6 {
 		t.Errorf("known is %+v, want 251 and 6 prefixes, clean", known)
+	}
+	// More together than may be: the newer ones count.
+	m.EndLearning("a", []*access.Prefixes{prefixes(100), nil}, nil)
+	if n := m.Lookup("a").Prefixes[0].Len(); n != 101 {
+		t.Errorf("%d prefixes, want the 101 newer ones", n)
+	}
+}
+
+// Rows that the plan admits are not wasted, and each range may waste some.
+func TestPrefixCache_wasted(t *testing.T) {
+	m := access.NewPrefixCache()
+	scan := access.ScanCost{To: 3600, Ranges: 100, Scanned: 64 + 4*100 + 700, Wanted: 700}
+	m.Record("a", scan)
+	if _, ok := m.BeginLearning("a"); ok {
+		t.Errorf("%+v makes a caller learn", scan)
+	}
+	scan.Scanned++
+	m.Record("a", scan)
+	if _, ok := m.BeginLearning("a"); !ok {
+		t.Errorf("%+v makes nobody learn", scan)
 	}
 }
 

@@ -112,3 +112,13 @@ func TestIntersect(t *testing.T) {
 		}
 	})
 }
+
+// No tag key is before the first one: rows that have it have nothing before it.
+func TestPrefixes_firstTagKey(t *testing.T) {
+	p := access.NewPrefixes(encoding.DefaultSchema(), encoding.UID{0, 0, 1})
+	value := encoding.UID{0, 0, 5}
+	got := p.Append(nil, hour, []encoding.UID{value})
+	if want := slices.Concat(hour, []byte{0, 0, 1}, []byte(value)); !bytes.Equal(got[0].Start, want) {
+		t.Errorf("the ranges %v begin with %X, want %X", got, got[0].Start, want)
+	}
+}

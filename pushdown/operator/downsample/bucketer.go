@@ -157,7 +157,7 @@ func sizeOf(offsets []int32, end int32, guess int) int {
 	}
 
 	for i, o := range offsets {
-		if o >= end { //fault:point-at-the-border-of-two-buckets TestAppendHour
+		if o >= end {
 			return i
 		}
 	}

@@ -481,8 +481,6 @@ func TestFillOfAnotherPhase(t *testing.T) {
 
 // TestAppendHour: AppendHour makes of a row the buckets that Points makes of it, whether its
 // points are at equal distances or not.
-//
-//fault:point-at-the-border-of-two-buckets >= => >
 func TestAppendHour(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := &scanplan.Downsample{

@@ -120,8 +120,6 @@ func text(times []int64, values []float64) (out []uint64) {
 
 // TestColumnEqualsPoints: Column makes the rates that Points makes where no reset is dropped,
 // whatever the types, also after points before the column.
-//
-//fault:rates-from-the-first-point =>
 func TestColumnEqualsPoints(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := &scanplan.Rate{

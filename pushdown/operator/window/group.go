@@ -135,7 +135,7 @@ func (g *Group) extreme(a, b float64) float64 {
 	switch {
 	case x != x, g.function == Max && x < y, g.function == Min && x > y:
 		return b
-	case y == 0 && !g.ordered && //fault:window-zeros-mixed TestGroups_law
+	case y == 0 && !g.ordered &&
 		math.Float64bits(a) != math.Float64bits(b):
 		return math.Float64frombits(mixedZeros)
 	}

@@ -129,8 +129,6 @@ func TestWindows_exact(t *testing.T) {
 
 // Groups have the bits of Prometheus' engine, and so have those that are merged of groups of some of the series in any
 // order, or they say that a zero has the sign of the first.
-//
-//fault:window-zeros-mixed y == 0 => false && y == 0
 func TestGroups_law(t *testing.T) {
 	r, mixed := seedtest.Rand(t), 0
 	engine := promql.NewEngine(promql.EngineOpts{MaxSamples: 1e7, Timeout: time.Minute,
