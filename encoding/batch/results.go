@@ -223,10 +223,6 @@ func resultSchema(tagKeys []string, opts ResultOptions) *arrow.Schema {
 
 // metadata returns the schema's metadata: the version, and what is missing.
 func (o *ResultOptions) metadata() *arrow.Metadata {
-	if len(o.Missing) == 0 && o.Damaged == 0 {
-		return metadata(resultVersion)
-	}
-
 	keys, values := []string{versionKey}, []string{resultVersion}
 	if len(o.Missing) > 0 {
 		text, _ := json.Marshal(o.Missing) // strings: this cannot fail

@@ -109,16 +109,11 @@ const (
 // assignRetrying reads the UID of a name, or takes the steps of an assignment, and caches the UID. It tries
 // again while the store is unavailable and after a lost race, until ctx ends.
 func (d *Dictionary) assignRetrying(ctx context.Context, kind encoding.UIDKind, name string) (encoding.UID, error) {
-	row, err := encoding.AppendName(nil, name)
-	if err != nil {
-		return nil, err
-	}
-
 	for wait := firstBackOff; ; wait = min(2*wait, maxBackOff) {
 		generation := d.Generation()
 		u, err := d.Resolve(ctx, kind, name)
 		if isNoName(err) {
-			u, err = d.assignOnce(ctx, kind, name, row)
+			u, err = d.assignOnce(ctx, kind, name)
 		}
 		if err == nil {
 			d.cacheIfCurrent(generation, kind, map[string]encoding.UID{name: u})
@@ -139,10 +134,13 @@ func (d *Dictionary) assignRetrying(ctx context.Context, kind encoding.UIDKind, 
 }
 
 // assignOnce takes the three steps of an assignment once: a number, the reverse
-// mapping, the forward mapping. row is the name as a row key. If a later step fails, the number is lost; it
-// fails with errLostRace if another writer has been faster.
-func (d *Dictionary) assignOnce(ctx context.Context, kind encoding.UIDKind, name string,
-	row []byte) (encoding.UID, error) {
+// mapping, the forward mapping. If a later step fails, the number is lost; it fails with errLostRace if another
+// writer has been faster.
+func (d *Dictionary) assignOnce(ctx context.Context, kind encoding.UIDKind, name string) (encoding.UID, error) {
+	row, err := encoding.AppendName(nil, name)
+	if err != nil {
+		return nil, err
+	}
 	if len(row) > d.cfg.MaxName {
 		return nil, &NameTooLongError{kind, len(row), d.cfg.MaxName}
 	}

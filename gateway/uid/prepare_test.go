@@ -41,12 +41,14 @@ func TestPrepare(t *testing.T) {
 			defer w.End()
 			d.Drop()
 
-			names := []string{"old", "日本", "longer than ten", "busy", ""}
+			names := []string{"old", "日本", "ab日", "longer than ten", "busy", ""}
 			want := []string{"old=1", "busy=2"}
 			for i := range 2*preparedAtOnce + 2 {
 				names = append(names, fmt.Sprint("v", i), fmt.Sprint("v", i/2)) // many come twice
 				want = append(want, fmt.Sprintf("v%d=%d", i, i+3))
 			}
+			names = append(names, "just ten b")
+			want = append(want, fmt.Sprintf("just ten b=%d", len(want)+1))
 			Staged{d}.Prepare(t.Context(), encoding.UIDTagV, names)
 			if diff := cmp.Diff(want, told); diff != "" {
 				t.Error(diff)

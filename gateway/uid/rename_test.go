@@ -186,5 +186,13 @@ func TestRename_overtaken(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
 		}
+		rows, err := s.Get(t.Context(), table, encoding.FamilyName, [][]byte{{0, 0, 1}})
+		name := "old" // again, if another writer has taken the new name
+		if string(m.Row) != "new" {
+			name = "other"
+		}
+		if err != nil || len(rows) != 1 || string(rows[0].Cells[0].Value) != name {
+			t.Errorf("the UID's name is in %v, %v, want %s", rows, err, name)
+		}
 	}
 }

@@ -104,7 +104,7 @@ func (d *Dictionary) readUIDs(ctx context.Context, kind encoding.UIDKind,
 	rows [][]byte) (map[string]encoding.UID, error) {
 	for attempt := 1; ; attempt++ {
 		read, err := d.readForward(ctx, kind, rows)
-		if err == nil && len(read) > 0 {
+		if len(read) > 0 { // nothing after an error
 			err = d.checkOwners(ctx, kind, read)
 		}
 

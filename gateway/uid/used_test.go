@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"fmt"
+	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -26,7 +28,12 @@ func (*givenTags) Features() store.Features { return store.Features{} }
 
 func (g *givenTags) Get(_ context.Context, _, family string, keys [][]byte) (rows []store.Row, err error) {
 	g.reads++
+	seen := map[string]bool{}
 	for _, k := range keys {
+		if seen[string(k)] {
+			return nil, fmt.Errorf("key %x is given twice", k)
+		}
+		seen[string(k)] = true
 		c := store.Cell{Family: []byte(family), Qualifier: []byte(encoding.UIDTagV.String())}
 		if bytes.Equal(k, encoding.CounterRow) {
 			c.Value = encoding.AppendCounter(nil, g.last)
@@ -142,6 +149,23 @@ func TestUsage_drawn(t *testing.T) {
 		g := &givenTags{last: int64(len(times)), at: func(n int64) int64 { return times[n-1] }}
 		if got := usageSince(t, g, since).New; got != int64(want) {
 			t.Errorf("since %d: got %d, want %d, of %d", since, got, want, times)
+		}
+	}
+}
+
+// Counters name the generation in which they were read.
+func TestCounters_generation(t *testing.T) {
+	d := dictionary(newMemory())
+	d.Drop()
+	if c, err := d.Counters(t.Context()); err != nil || c.Generation != d.Generation() || c.Generation == 0 {
+		t.Errorf("generation %d, %v, want %d", c.Generation, err, d.Generation())
+	}
+}
+
+func TestMostUIDs(t *testing.T) {
+	for width, want := range map[int]int64{1: 255, 7: 1<<56 - 1, 8: math.MaxInt64} {
+		if got := mostUIDs(width); got != want {
+			t.Errorf("%d UIDs of %d bytes, want %d", got, width, want)
 		}
 	}
 }

@@ -17,10 +17,6 @@ var ofStates = []mutant{
 		old: "return !j.sum.Exact(i)", new: "return false",
 		test: "gateway/query/dispatch TestCutting_oneAnswer",
 	}, {
-		name: "proof-without-late-values", file: "pushdown/operator/aggregate/partial.go",
-		old: "	if p.Low != nil {\n		f.prove(p, at, values)\n	}\n", new: "",
-		test: "TestProof_exact",
-	}, {
 		name: "highest-bit-for-the-lowest", file: "pushdown/operator/aggregate/proof.go",
 		old: "	p.Low[i] = min(p.Low[i], o.Low[k])\n", new: "	p.Low[i] = max(p.Low[i], o.Low[k])\n",
 		test: "TestProof_anyOrder",

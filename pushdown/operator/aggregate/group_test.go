@@ -214,6 +214,29 @@ func TestGroup_memory(t *testing.T) {
 	}
 }
 
+// Of integers next to doubles each member gets a column of the other type, and each time a type: their memory is
+// reserved, too.
+func TestGroup_memoryOfBoth(t *testing.T) {
+	const n = 1000
+	members := make([]Series, 3)
+	for i := range members {
+		for k := range int64(n) {
+			members[i].Time = append(members[i].Time, 10*k)
+		}
+	}
+	members[0].Bits, members[0].Float = make([]uint64, n), make([]bool, n)
+	members[1].Value, members[2].Value = make([]float64, n), make([]float64, n)
+	f, _ := Lookup("sum")
+	guard := &guardtest.Guard{}
+	var out encoding.Points
+	if err := (&Group{Guard: guard}).Aggregate(f, Query{To: 10, End: math.MaxInt64}, members, &out); err != nil {
+		t.Fatal(err)
+	}
+	if want := int64(n*pointBytes + n + 2*8*n + 8*n); out.Len() != n || guard.Reserved != want {
+		t.Errorf("%d bytes are reserved for %d points, want %d", guard.Reserved, out.Len(), want)
+	}
+}
+
 // Whichever call of the guard fails, Aggregate ends with its error: for members of one type, of both,
 // at equal and at other times. Not many members come between two checks.
 func TestGroup_guard(t *testing.T) {

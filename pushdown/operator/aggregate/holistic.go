@@ -133,7 +133,7 @@ func quantile(values []int64, number func(int64) float64, q float64, position es
 
 	pos := position(q, float64(n))
 	switch {
-	case n == 1 || pos < 1:
+	case pos < 1:
 		return number(slices.Min(values))
 	case pos >= float64(n):
 		return number(slices.Max(values))

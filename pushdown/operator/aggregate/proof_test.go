@@ -280,3 +280,44 @@ func TestProof_shipped(t *testing.T) {
 		t.Errorf("an infinite value is received as %+v, want nothing proven", inf.Proof)
 	}
 }
+
+// What is proven at one time is shipped, whatever is proven at others, and only that is proven where it arrives.
+func TestProof_shippedTimes(t *testing.T) {
+	f := byName["sum"]
+	for _, addends := range [][][]float64{{{1, 2}, {0.1, 1000}}, {{1, 2}, {math.Inf(1), 1}}, {{1, 2}, {5}}} {
+		p := f.NewPartial(len(addends))
+		want := make([]bool, len(addends))
+		for i, some := range addends {
+			f.AddValues(p, i, some[:1])
+			f.AddValues(p, i, some[1:])
+			want[i] = p.Exact(i)
+		}
+		low, high := p.Shipped()
+		p.Receive(low, high)
+		for i := range addends {
+			if p.Exact(i) != want[i] || !want[0] || len(low) != len(addends) {
+				t.Errorf("%v ship %v, %v: time %d is exact: %t, want %t", addends, low, high, i, p.Exact(i), want[i])
+			}
+		}
+	}
+}
+
+// Results from a time on are those of the same values at the first one.
+func TestFinish_from(t *testing.T) {
+	for i := range table {
+		f := &table[i]
+		if !f.Mergeable() {
+			continue
+		}
+		var got, want [1]float64
+		first, second := f.NewPartial(1), f.NewPartial(2)
+		for _, v := range []float64{3, 5} {
+			f.AddValues(first, 0, []float64{v})
+			f.AddValues(second, 1, []float64{v})
+		}
+		f.Finish(first, 0, want[:])
+		if f.Finish(second, 1, got[:]); got != want {
+			t.Errorf("%s at the second time: got %v, want %v", f.Name, got, want)
+		}
+	}
+}

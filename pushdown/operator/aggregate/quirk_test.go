@@ -148,6 +148,58 @@ func TestMerge_live(t *testing.T) {
 	}
 }
 
+// The first value is its own mean and has no distance from it, also if it is infinite.
+func TestWelford_first(t *testing.T) {
+	for _, v := range []float64{2, math.Inf(1)} {
+		if mean, squares := welford(0, 0, v, 1); mean != v || squares != 0 {
+			t.Errorf("of %v: mean %v, squares %v, want itself and 0", v, mean, squares)
+		}
+	}
+}
+
+// Three parts give what the whole group gives, whichever two of them are merged first, also where a part has only NaN
+// or one value.
+func TestMerge_grouping(t *testing.T) {
+	pieces := [][]float64{{3}, {7, -2}, {math.NaN()}, {math.NaN(), 5}, {1, 4, 9}}
+	for i := range table {
+		f := &table[i]
+		if !f.Mergeable() {
+			continue
+		}
+		partial := func(pieces ...[]float64) *Partial {
+			p := f.NewPartial(1)
+			for _, v := range slices.Concat(pieces...) {
+				f.AddValues(p, 0, []float64{v})
+			}
+			return p
+		}
+		merged := func(p, src *Partial) *Partial {
+			f.Merge(p, 0, src)
+			return p
+		}
+		value := func(p *Partial) float64 {
+			var out [1]float64
+			f.Finish(p, 0, out[:])
+			return out[0]
+		}
+		for _, a := range pieces {
+			for _, b := range pieces {
+				for _, c := range pieces {
+					want := value(partial(a, b, c))
+					first := value(merged(merged(partial(a), partial(b)), partial(c)))
+					last := value(merged(partial(a), merged(partial(b), partial(c))))
+					for _, got := range []float64{first, last} {
+						if !(math.Abs(got-want) < 1e-9) && !(got != got && want != want) {
+							t.Errorf("%s of %v, %v and %v: got %v, the first two merged first, and %v, want %v",
+								f.Name, a, b, c, first, last, want)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
 // kth is what sorting says of drawn values, few or many of them equal, and leaves no larger one before index k.
 func TestKth_drawn(t *testing.T) {
 	r := seedtest.Rand(t)
@@ -197,5 +249,13 @@ func TestTruncate(t *testing.T) {
 	}
 	if got := truncate(math.NaN()); got != 0 {
 		t.Errorf("NaN: got %d, want 0", got)
+	}
+}
+
+// A column covers the begin of itself, and not what goes on after it.
+func TestCovers_shared(t *testing.T) {
+	all := []int64{1, 2, 3}
+	if !covers(all, all[:2]) || covers(all[:2], all) {
+		t.Error("of columns that share memory the shorter one covers the longer one, or is not covered")
 	}
 }
