@@ -36,7 +36,7 @@ func (d *Dictionary) Assign(ctx context.Context, kind encoding.UIDKind, name str
 		}
 
 		if err == nil {
-			err = d.Sync(ctx) //fault:uid-told-before-sync TestAssign_durable
+			err = d.Sync(ctx)
 		}
 		return u, err
 	}

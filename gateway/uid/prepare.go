@@ -199,7 +199,7 @@ func (d *Dictionary) writeManyMappings(ctx context.Context, kind encoding.UIDKin
 	var values [][]byte
 	var named []string
 	for i, name := range names {
-		if wrote[i] { //fault:uid-of-another-given-again TestPrepare_numberInUse
+		if wrote[i] {
 			named, values = append(named, name), append(values, uids[i])
 			forward = append(forward,
 				store.CellKey{Row: rows[i], Family: encoding.FamilyID, Qualifier: kind.Qualifier()})
@@ -211,7 +211,7 @@ func (d *Dictionary) writeManyMappings(ctx context.Context, kind encoding.UIDKin
 
 	assigned := make(map[string]encoding.UID, len(named))
 	for i, name := range named {
-		if wrote[i] { //fault:uid-lost-to-another-writer-taken TestPrepare_eightDictionaries
+		if wrote[i] {
 			assigned[name] = values[i]
 		}
 	}

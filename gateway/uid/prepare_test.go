@@ -87,8 +87,6 @@ func TestPrepare_claims(t *testing.T) {
 }
 
 // A number that is in use though it was never counted is left to its user.
-//
-//fault:uid-of-another-given-again wrote[i] => true
 func TestPrepare_numberInUse(t *testing.T) {
 	s := newMemory()
 	put(t, s, encoding.UIDMapping{Kind: encoding.UIDTagV, Name: "restored", UID: encoding.UID{0, 0, 2}}, true, true)
@@ -130,8 +128,6 @@ func TestPrepare_full(t *testing.T) {
 
 // Writers that prepare the same names, in orders of their own and in gateways of their own, and
 // then assign them, get the same UIDs.
-//
-//fault:uid-lost-to-another-writer-taken wrote[i] => true
 func TestPrepare_eightDictionaries(t *testing.T) {
 	const many = 2000
 	s, seed := newMemory(), seedtest.Of(t)

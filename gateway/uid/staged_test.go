@@ -47,8 +47,6 @@ func (p *patient) CompareAndPut(ctx context.Context, table string, cell store.Ce
 
 // Assign returns once the UID survives a crash, also if Staged has assigned it before without a
 // wait. A staged UID survives a crash once rows that were written after it do.
-//
-//fault:uid-told-before-sync =>
 func TestAssign_durable(t *testing.T) {
 	files := vfs.NewCrashableMem()
 	s, err := pebble.Open("db", pebble.Options{FS: files})

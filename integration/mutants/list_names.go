@@ -3,14 +3,6 @@ package main
 // ofNames are faults of names that change, and of what is remembered of them.
 var ofNames = []mutant{
 	{
-		name: "name-renamed-to-itself-is-lost", file: "gateway/uid/rename.go",
-		old: "r.from == r.to || string(used) != string(r.uid)", new: "string(used) != string(r.uid)",
-		test: "TestRename",
-	}, {
-		name: "names-prepared-while-changed", file: "gateway/uid/prepare.go",
-		old: " && s.checkBusy(kind, name) == nil\n", new: "\n",
-		test: "TestPrepare",
-	}, {
 		name: "names-of-refused-lines-get-uids",
 		file: "gateway/api/telnet/lookahead.go",
 		old:  "	if err != nil || c.parseNames(p, metric, tags) != nil {",
@@ -43,25 +35,9 @@ var ofNames = []mutant{
 		old: "	q.Queries[0].Metric = name\n", new: "	_ = name\n",
 		test: "TestExport_names",
 	}, {
-		name: "names-of-before-a-change-remembered",
-		file: "gateway/uid/generation.go",
-		old:  "	if d.Generation() != generation {\n		return\n	}\n	for name, u := range names {\n",
-		new:  "	for name, u := range names {\n",
-		test: "TestDictionary_changeWithinLookup",
-	}, {
-		name: "names-of-uids-of-before-a-change-remembered",
-		file: "gateway/uid/generation.go",
-		old:  "	if d.Generation() != generation {\n		return\n	}\n	for u, name := range names {\n",
-		new:  "	for u, name := range names {\n",
-		test: "TestDictionary_changeWithinLookup",
-	}, {
 		name: "names-assigned-over-a-change", file: "gateway/uid/assign.go",
 		old: "strconv.FormatUint(d.Generation(), 36)", new: "strconv.FormatUint(0, 36)",
 		test: "TestAssign_notSharedOverChange",
-	}, {
-		name: "names-written-under-while-withdrawn", file: "gateway/uid/generation.go",
-		old: "	if g.withdrawals.Load() == 0 {\n", new: "	if true {\n",
-		test: "TestWithdraw",
 	}, {
 		name: "names-held-for-nobody", file: "gateway/write/batch.go",
 		old: "if outdated := b.release(); err", new: "if outdated := error(nil); err",
@@ -126,10 +102,6 @@ var ofNames = []mutant{
 		name: "names-late-acknowledged", file: "gateway/uid/generation.go",
 		old: "time.Since(began) > longWrite", new: "time.Since(began) > 1000*longWrite",
 		test: "TestHold_late",
-	}, {
-		name: "names-of-any-length-assigned", file: "gateway/uid/assign.go",
-		old: "len(row) > d.cfg.MaxName", new: "false",
-		test: "TestAssign_longNames",
 	}, {
 		name: "names-weigh-nothing", file: "gateway/uid/dictionary.go",
 		old: "return entryBytes + uint32(len(k.name))", new: "return 1",
