@@ -99,7 +99,7 @@ func TestTake_stumbling(t *testing.T) {
 		}
 		k, _ := o.worker(2, 0, false)
 		k.Store = &failing{Cells: k.Store, err: errLost, keeps: true}
-		ctx, cancel := context.WithTimeout(t.Context(), 10*defaultDeadAfter)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*defaultDeadAfter+time.Second) // between two tries
 		defer cancel()
 		if _, err := k.Take(ctx, "x"); !errors.Is(err, context.DeadlineExceeded) ||
 			!strings.Contains(err.Error(), "lease x is held by w1") {
