@@ -86,6 +86,8 @@ var operating = []Page{
 		"Debian packages, archives, container images, Kubernetes: what they install, how they are made"},
 	{"sizing", "gateway/docs/sizing.md",
 		"disk, memory and cores for so many series and points; how to check your own store"},
+	{"many-series", "gateway/docs/many-series.md",
+		"a million series or more: what they cost, where they come from, how to get rid of them"},
 	{"collectors", "gateway/docs/collectors.md", "collectd, telegraf, tcollector or a shell that write into a gateway"},
 	{"remote-write", "gateway/docs/remote-write.md", "a Prometheus that writes into OpenTSDB's tables"},
 	{"otlp", "gateway/docs/otlp.md", "OpenTelemetry's metrics: SDKs and collectors that write into a gateway"},
