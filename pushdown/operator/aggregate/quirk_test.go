@@ -163,7 +163,7 @@ func TestMerge_grouping(t *testing.T) {
 	pieces := [][]float64{{3}, {7, -2}, {math.NaN()}, {math.NaN(), 5}, {1, 4, 9}}
 	for i := range table {
 		f := &table[i]
-		if !f.Mergeable() {
+		if m, ok := f.Mergeability(); !ok || m.AllAtOnce {
 			continue
 		}
 		partial := func(pieces ...[]float64) *Partial {
