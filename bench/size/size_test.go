@@ -44,7 +44,7 @@ type cost struct {
 	held, made    int64         // bytes that the request held at most, and that were allocated
 }
 
-// compiled is sum:5m-avg by 9 groups over all hours of a layout, but for the last bucket: with that one the plan would
+// compiled is sum:5m-avg by 9 groups over all hours of a layout, except the last bucket: with that one the plan would
 // read an hour more.
 func compiled(t testing.TB, l layout, mode string) *stage.Request {
 	t.Helper()

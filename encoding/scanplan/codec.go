@@ -47,7 +47,7 @@ const (
 	// histograms answer with sums, and need not be whole hours.
 	PartialAggregation Mode = "partial"
 	// PartialWithoutNames is PartialAggregation of a part that is all of its plan, for an answer that names no series:
-	// of the members of a group it lists those alone whose tags say something new. It is not for servers.
+	// of the members of a group it lists those alone whose tags say something new. Servers of 0.1.0 refuse it.
 	PartialWithoutNames Mode = "partial without names"
 	// Aligned parts answer with the finished aggregates of each group whose series have
 	// points at the same times, or say that they do not. They are whole hours of the only

@@ -15,7 +15,7 @@ import (
 	"downpour/pushdown/store"
 )
 
-// stumbling is a store that counts its calls, of which one fails.
+// stumbling is a store that counts its calls and fails one of them.
 type stumbling struct {
 	*storeInMemory
 	failsAt, calls int
@@ -134,7 +134,7 @@ func TestClaims_byOthers(t *testing.T) {
 	}
 }
 
-// That UIDs run short is said by whoever assigns one, or many.
+// Assigning one UID, or many, logs that UIDs run short.
 func TestAssign_warns(t *testing.T) {
 	for many, assign := range map[bool]func(d *Dictionary){
 		false: func(d *Dictionary) { _, _ = d.Assign(t.Context(), encoding.UIDTagV, "a") },
@@ -244,7 +244,7 @@ func TestRename_takenUnchanged(t *testing.T) {
 	}
 }
 
-// What is cached is not read, and what cannot be a row key is not asked for.
+// What is cached is not read, and neither is what cannot be a row key.
 func TestResolve_reads(t *testing.T) {
 	s := &stumbling{storeInMemory: newMemory()}
 	d := dictionary(s)
@@ -299,15 +299,15 @@ func TestPoll_failedCheck(t *testing.T) {
 	}
 }
 
-// Others are only told of a change if there was one, however often the cache is checked.
+// OnChange is called only if there was a change, however often the cache is checked.
 func TestPoll_unchanged(t *testing.T) {
-	told := 0
+	changes := 0
 	w := watcher{d: New(Config{Store: newMemory(), Table: table, Schema: encoding.DefaultSchema(),
-		OnChange: func() { told++ }}), counter: -1}
+		OnChange: func() { changes++ }}), counter: -1}
 	for range 3 {
 		w.checked = time.Time{}
-		if err := w.poll(t.Context()); err != nil || told != 1 {
-			t.Errorf("told of %d changes, %v, want of the first alone", told, err)
+		if err := w.poll(t.Context()); err != nil || changes != 1 {
+			t.Errorf("%d changes are reported, %v, want the first alone", changes, err)
 		}
 	}
 }

@@ -43,7 +43,7 @@ type grouping struct {
 type group struct {
 	key     string
 	partial *aggregate.Partial   // nil while there is no point
-	common  *encoding.CommonTags // of the members with points, if not all are listed; nil before the first
+	common  *encoding.CommonTags // of the members with points; nil if all are listed
 	row     batch.Partial
 }
 
@@ -125,20 +125,22 @@ func (g *grouping) add(s *batch.Series, held *memory.Lease) (listed bool, err er
 		return false, err
 	}
 
-	row := &gr.row
 	// Buckets divide the hour, so that every point is in one: without a bucket there is none.
 	if len(s.Time) == 0 {
 		gr.list(s, batch.EdgeAnnotationsOnly)
 		return true, nil
 	}
-	if gr.partial == nil {
+	first := gr.partial == nil
+	if first {
 		if err := g.newPartial(gr, held); err != nil {
 			return false, err
 		}
 	}
 
-	if listed = g.lists(gr, s); listed {
-		gr.list(s, g.edges(row, s))
+	// The first shows that the group has a member, even if it has no tags.
+	news := gr.common == nil || gr.common.Add(g.plan.Schema.SpanTags(s.Span))
+	if listed = first || news || len(s.Notes) > 0; listed {
+		gr.list(s, g.edges(&gr.row, s))
 	}
 	return listed, g.addMember(gr, s, held)
 }
@@ -150,19 +152,6 @@ func (gr *group) list(s *batch.Series, flags uint8) {
 		row.NoteSpan, row.Notes = append(row.NoteSpan, int32(len(row.Spans))), append(row.Notes, n)
 	}
 	row.Spans, row.Flags = append(row.Spans, s.Span), append(row.Flags, flags)
-}
-
-// lists reports whether a member with points has to be listed.
-func (g *grouping) lists(gr *group, s *batch.Series) bool {
-	if !g.nameless {
-		return true
-	}
-	first := gr.common == nil // listed even without tags: the group has a member
-	if first {
-		gr.common = encoding.NewCommonTags(g.plan.Schema)
-	}
-	news := gr.common.Add(g.plan.Schema.SpanTags(s.Span))
-	return first || news || len(s.Notes) > 0
 }
 
 // addMember adds the points of a member. The error is a *LimitError, or one of the lease.
@@ -221,8 +210,9 @@ func (g *grouping) newPartial(gr *group, held *memory.Lease) error {
 	return nil
 }
 
-// groupBytes is about the bytes of a group without its partial aggregates and its members.
-const groupBytes = 600
+// groupBytes is about the bytes of a group without its partial aggregates and its members, commonBytes those of
+// what its members have in common.
+const groupBytes, commonBytes = 600, 800
 
 // group returns the group of a span, nil if it is in none. The error is one of the lease.
 func (g *grouping) group(span []byte, held *memory.Lease) (*group, error) {
@@ -233,10 +223,15 @@ func (g *grouping) group(span []byte, held *memory.Lease) (*group, error) {
 
 	gr := g.groups[string(g.key)]
 	if gr == nil {
-		if err := held.Reserve(groupBytes); err != nil {
+		gr = &group{key: string(g.key)}
+		bytes := int64(groupBytes)
+		if g.nameless {
+			gr.common = encoding.NewCommonTags(g.plan.Schema)
+			bytes += commonBytes
+		}
+		if err := held.Reserve(bytes); err != nil {
 			return nil, err
 		}
-		gr = &group{key: string(g.key)}
 		g.groups[gr.key] = gr
 		g.order = append(g.order, gr)
 	}

@@ -95,3 +95,14 @@ func TestPartialWithoutNames_whole(t *testing.T) {
 		t.Error("a part of an hour of three is valid")
 	}
 }
+
+// A member without tags says nothing new, and still shows that its group has one.
+func TestPartialWithoutNames_noTags(t *testing.T) {
+	_, part := sparsePart(1)
+	m := &operatortest.Store{}
+	m.Load(part.Plan.Schema, metric, series(operatortest.Every(base, base+3600, 1800, identity)))
+	part.Mode = scanplan.PartialWithoutNames
+	if _, listed := summary(t, drawn{m, part.Plan}, part, operator.Options{}); listed != 1 {
+		t.Errorf("%d members are listed, want 1", listed)
+	}
+}

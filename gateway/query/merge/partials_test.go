@@ -193,6 +193,17 @@ func TestPartials_refuses(t *testing.T) {
 	f("nope", "partial aggregates of nope, which has none")
 }
 
+// A part of a plan of several lists all members of its groups: others would join with none of theirs.
+func TestPartials_membersMissing(t *testing.T) {
+	p := saltedPlan("sum")
+	row := partialRow(p, 0, 1, 0, 1)
+	row.Live = []int32{1, 1, 2, 1}
+	err := New(p, nil).Add(p.Ranges[0], partialBatch(row))
+	if err == nil || !strings.Contains(err.Error(), "lists 1 members, want 2 or more") {
+		t.Errorf("got %v, want an error that a member is missing", err)
+	}
+}
+
 // A series without points counts in the merge's memory: with a segment and its annotations.
 func TestPartials_memoryWithoutPoints(t *testing.T) {
 	p := saltedPlan("sum")

@@ -163,7 +163,7 @@ func (c *Client) Open(part *scanplan.Part, budget operator.Budget) (operator.Ope
 	switch {
 	case part.Plan.Histograms != nil:
 		schema = batch.HistogramSchema()
-	case part.Mode == scanplan.PartialAggregation:
+	case part.Mode.IsPartial():
 		schema = batch.PartialSchema()
 	case part.Mode == scanplan.Aligned:
 		schema = batch.AlignedSchema()

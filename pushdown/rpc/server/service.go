@@ -323,7 +323,7 @@ func (s *service) emptyBatch(part *scanplan.Part) batch.Record {
 		return w.Record()
 	}
 
-	if part.Mode == scanplan.PartialAggregation {
+	if part.Mode.IsPartial() {
 		w := batch.NewPartialWriter(s.cfg.Mem)
 		defer w.Release()
 		return w.Record()
