@@ -48,8 +48,11 @@ var seed = maphash.MakeSeed()
 // newSeriesKey returns a series without names and generation.
 func newSeriesKey(metric encoding.UID, tags []byte) *SeriesKey {
 	uids := slices.Concat(metric, tags) // one after the other, as in a seriesTable, for the same hash
-	return &SeriesKey{Metric: uids[:len(metric):len(metric)], Tags: uids[len(metric):], hash: maphash.Bytes(seed, uids)}
+	return &SeriesKey{Metric: uids[:len(metric):len(metric)], Tags: uids[len(metric):], hash: hashOf(uids)}
 }
+
+// hashOf returns the hash of a series by its UIDs, the metric's first.
+func hashOf(uids []byte) uint64 { return maphash.Bytes(seed, uids) }
 
 // rowHash spreads rows over shards: also the hours of one series.
 func (k *SeriesKey) rowHash(base uint32) uint64 { return k.hash + uint64(base)/encoding.RowSeconds }
@@ -75,8 +78,8 @@ type SeriesConfig struct {
 // Source: tsd.core.auto_create_metrics, _tagks, _tagvs.
 type Auto struct{ Metrics, TagKs, TagVs bool }
 
-// SeriesBytes is the memory for some two million series of three tags that clients spell
-// one way.
+// SeriesBytes is the memory for some two and a half million series of three tags that clients
+// spell one way.
 const SeriesBytes = 256 << 20
 
 // NewSeries returns an empty cache over names.

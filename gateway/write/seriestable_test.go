@@ -169,10 +169,8 @@ func TestSeriesTable_concurrent(t *testing.T) {
 // An entry has the bytes that the comment of seriesTable shows.
 func TestAppendEntry(t *testing.T) {
 	k := newSeriesKey(encoding.UID{0, 0, 1}, []byte{0, 0, 2, 0, 0, 3})
-	k.hash = 0x0807060504030201
 	e, ok := appendEntry(nil, "\x02m host=web", "m", []Tag{{"host", "web"}}, k)
-	want := "01 02 03 04 05 06 07 08 0B 00 09 00 01 02 6D 20 68 6F 73 74 3D 77 65 62 " +
-		"00 00 01 00 00 02 00 00 03 01 00 01 00 03 00 04 00 08 00 03 00"
+	want := "0B 00 09 06 02 6D 20 68 6F 73 74 3D 77 65 62 00 00 01 00 00 02 00 00 03 02 01 02 04 02 03"
 	if got := fmt.Sprintf("% X", e); !ok || got != want {
 		t.Errorf("got  %s, %t\nwant %s, true", got, ok, want)
 	}
@@ -183,7 +181,45 @@ func TestAppendEntry(t *testing.T) {
 	}
 }
 
-// A series takes 150 bytes at most with its key.
+// Names are found wherever they are in the key, and whatever their lengths. A series with more UIDs, or
+// more places, than an entry has room for is not kept.
+func TestSeriesTable_places(t *testing.T) {
+	long := strings.Repeat("long", 300)
+	backwards := []Tag{{"zone", "a"}, {"host", long}, {"e", "zone"}}
+	many := make([]Tag, 70)
+	var spelled strings.Builder
+	for i := range many {
+		many[i] = Tag{fmt.Sprint("k", i), fmt.Sprint("v", i)}
+		fmt.Fprintf(&spelled, " %s=%s", many[i].K, many[i].V)
+	}
+	table := newSeriesTable(1<<20, 3)
+	for _, c := range []struct {
+		key  string
+		tags []Tag
+		uids int
+		kept bool
+	}{
+		{`{"tags":{"e":"zone","host":"` + long + `","zone":"a"},"metric":"m"}`, backwards, 18, true},
+		{"m host=web", []Tag{{"host", "web"}}, 252, true},
+		{"m host=web", []Tag{{"host", "web"}}, 253, false},
+		{"m" + spelled.String(), many[:31], 186, true},
+		{"m" + spelled.String(), many[:40], 240, true},
+		{"m" + spelled.String(), many, 0, false}, // 141 names, of two bytes each and more
+	} {
+		table.drop()
+		kept := table.put(c.key, "m", c.tags, newSeriesKey(encoding.UID{0, 0, 1}, make([]byte, c.uids)))
+		var k SeriesKey
+		if found := table.findInto(&k, c.key, 0); kept != c.kept || found != c.kept {
+			t.Errorf("%.50s: kept %t, found %t, want %t", c.key, kept, found, c.kept)
+			continue
+		}
+		if metric, tags := k.names.parse(); c.kept && (metric != "m" || !cmp.Equal(tags, c.tags)) {
+			t.Errorf("%.50s: got %s %v, want m %v", c.key, metric, tags, c.tags)
+		}
+	}
+}
+
+// A series takes 120 bytes at most with its key.
 func TestSeriesTable_size(t *testing.T) {
 	const n = 300_000
 	table := newSeriesTable(SeriesBytes, 3)
@@ -197,8 +233,8 @@ func TestSeriesTable_size(t *testing.T) {
 	for i := range n {
 		table.put(name(i), "new.series", tags, k)
 	}
-	if each := (heaptest.InUse() - before) / n; each > 150 {
-		t.Errorf("a series takes %d bytes, want 150 at most", each)
+	if each := (heaptest.InUse() - before) / n; each > 120 {
+		t.Errorf("a series takes %d bytes, want 120 at most", each)
 	} else {
 		t.Logf("a series takes %d bytes", each)
 	}
