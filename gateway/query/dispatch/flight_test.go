@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"math"
 	"net"
 	"sync"
 	"testing"
@@ -48,15 +49,22 @@ func flightServer(t testing.TB, m *operatortest.Store, cfg server.Config) (c *cl
 	return c, stop
 }
 
+// withServer returns an executor with one real pushdown server. It starts no part twice: on a busy machine any may
+// be late.
+func withServer(c *client.Client, cfg Config) *Executor {
+	cfg.Servers, cfg.HelloTimeout = []Server{c}, patience
+	e := New(cfg)
+	e.paces.tokens = math.Inf(-1)
+	return e
+}
+
 // A real pushdown server gives the same answer as this process, and after it has ended queries are
 // executed in process.
 func TestRun_flight(t *testing.T) {
 	m, s := table(true)
 	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
 	c, stop := flightServer(t, m, server.Config{Schema: s, Mem: mem, FlushBytes: 1000})
-	cfg := quiet(m, mem)
-	cfg.Servers, cfg.HelloTimeout = []Server{c}, patience
-	e := New(cfg)
+	e := withServer(c, quiet(m, mem))
 	plan := operatortest.Plan(s, metric, base, base+6*3600)
 	f := func(remote bool) {
 		t.Helper()

@@ -60,9 +60,7 @@ func overFlight(t testing.TB, m *operatortest.Store, s encoding.Schema) *Executo
 	t.Helper()
 	c, _ := flightServer(t, m, server.Config{Schema: s, Mem: memory.NewGoAllocator(), Heartbeat: time.Hour})
 	t.Cleanup(func() { c.Close() })
-	cfg := quiet(m, nil)
-	cfg.Servers, cfg.HelloTimeout = []Server{c}, patience
-	return New(cfg)
+	return withServer(c, quiet(m, nil))
 }
 
 // For sum:5m-avg over the table of hosts a pushdown server sends at most 1 % of the bytes of single
