@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -15,10 +16,18 @@ import (
 	"downpour/pushdown/store/pebble/disk"
 )
 
-// cutting is a file system that calls cut before each sync of a directory.
+// cutting is a file system that calls cut before each sync of a directory. pebble has files deleted, and
+// directories synced, next to what opens it: cuts take turns.
 type cutting struct {
 	vfs.FS
+	mu  sync.Mutex // held while cut runs
 	cut func()
+}
+
+func (c *cutting) setCut(cut func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.cut = cut
 }
 
 func (c *cutting) OpenDir(name string) (vfs.File, error) {
@@ -32,7 +41,9 @@ type cutDir struct {
 }
 
 func (d cutDir) Sync() error {
+	d.of.mu.Lock()
 	d.of.cut()
+	d.of.mu.Unlock()
 	return d.File.Sync()
 }
 
@@ -62,7 +73,7 @@ func TestRotation(t *testing.T) {
 		}
 		mem = left
 		files.FS = mem
-		files.cut = func() {
+		files.setCut(func() {
 			cuts++
 			for range 40 {
 				crashed := mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: rng.IntN(101), RNG: rng})
@@ -78,11 +89,11 @@ func TestRotation(t *testing.T) {
 					t.Errorf("round %d: got %q, %v, want %q\n%s", round, got, err, want, told)
 				}
 			}
-		}
+		})
 		if s, err = Open("data", opts); err != nil {
 			t.Fatal(err)
 		}
-		files.cut = func() {}
+		files.setCut(func() {})
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
