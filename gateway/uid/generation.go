@@ -124,15 +124,13 @@ func (d *Dictionary) cacheIfCurrent(generation uint64, kind encoding.UIDKind, na
 	for name, u := range names {
 		name = strings.Clone(name) // else it may keep a whole request in memory
 		uidKey := nameKey{kind, string(u)}
-		if old, ok := d.reverse.GetIfPresent(uidKey); ok && old != name {
+		if old, isNew := d.reverse.Set(uidKey, name); !isNew && old != name {
 			d.forward.Invalidate(nameKey{kind, old})
 			d.replaced.Store(true)
 		}
-		if old, ok := d.forward.GetIfPresent(nameKey{kind, name}); ok && !bytes.Equal(old, u) {
+		if old, isNew := d.forward.Set(nameKey{kind, name}, u); !isNew && !bytes.Equal(old, u) {
 			d.replaced.Store(true)
 		}
-		d.forward.Set(nameKey{kind, name}, u)
-		d.reverse.Set(uidKey, name)
 	}
 }
 
@@ -145,10 +143,9 @@ func (d *Dictionary) cacheNamesIfCurrent(generation uint64, kind encoding.UIDKin
 	}
 	for u, name := range names {
 		uidKey := nameKey{kind, u}
-		if old, ok := d.reverse.GetIfPresent(uidKey); ok && old != name {
+		if old, isNew := d.reverse.Set(uidKey, name); !isNew && old != name {
 			d.replaced.Store(true)
 		}
-		d.reverse.Set(uidKey, name)
 	}
 }
 
