@@ -90,7 +90,7 @@ func (m *Merger) copyAligned(p *alignedPart, row *batch.Aligned) (*alignedRow, e
 	if m.plan.Rate != nil && !a.floats && len(row.Time) > 0 {
 		return nil, fmt.Errorf("merge: group %X has rates in the part from %X that are integers", row.Group, p.start)
 	}
-	if err := m.account(int64(len(row.Time)*16 + len(row.Spans)*(alignedMemberBytes+segmentBytes))); err != nil {
+	if err := m.account(int64(len(row.Time)*16 + len(row.Spans)*alignedMemberBytes)); err != nil {
 		return nil, err
 	}
 
@@ -156,14 +156,13 @@ func (m *Merger) addNotes(sp *seriesData, part string, notes [][]byte) error {
 	}
 	s := &m.memory.segments.alloc(1)[0]
 	s.part = part
+	size := int64(segmentBytes)
 	for _, n := range notes {
 		s.notes = append(s.notes, m.memory.bytes.copy(n))
-		if err := m.account(int64(len(n))); err != nil {
-			return err
-		}
+		size += sliceBytes + int64(len(n))
 	}
 	sp.addSegment(s)
-	return nil
+	return m.account(size)
 }
 
 // alignedRows returns the rows of a group in all parts, in time order. The error is ErrOrder if a series

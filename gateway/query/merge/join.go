@@ -92,8 +92,7 @@ func (j *joiner) group(members groupMembers, scratch []*segment, out *encoding.P
 		}
 		salt := string(sp.id[:j.m.plan.Schema.SaltWidth])
 		membersBySalt[salt]++
-		segments := sp.inTimeOrder(scratch[:0])
-		if err := j.addSeries(salt, segments); err != nil {
+		if err := j.addSeries(salt, sp.inTimeOrder(scratch[:0]), sp.runs); err != nil {
 			return fmt.Errorf("merge: series %s: %w", encoding.UID(j.m.plan.Schema.SpanTSUID(sp.id)), err)
 		}
 	}
@@ -131,8 +130,9 @@ func (j *joiner) mergePartials(key string) {
 	}
 }
 
-// addSeries adds what the partial aggregates do not have of a series.
-func (j *joiner) addSeries(salt string, segments []*segment) error {
+// addSeries adds what the partial aggregates do not have of a series: its points in per-series hours, and what lies
+// between its runs, which are ascending.
+func (j *joiner) addSeries(salt string, segments []*segment, runs []run) error {
 	if err := checkOrder(segments); err != nil {
 		return err
 	}
@@ -145,7 +145,7 @@ func (j *joiner) addSeries(salt string, segments []*segment) error {
 		j.addFilled(salt, segments)
 		return nil
 	}
-	return j.addUnfilled(segments)
+	return j.addUnfilled(segments, runs)
 }
 
 // gatheredBytes is about what a series' own values take, where all of a group are kept until its end. Values between
@@ -168,38 +168,51 @@ func (j *joiner) gatheredBytes(salt string, segments []*segment) (bytes int64) {
 
 // addUnfilled adds a series' points in per-series hours, and what it contributes
 // between one part and the next.
-func (j *joiner) addUnfilled(segments []*segment) error {
-	var before *edges
-	for _, s := range segments {
-		e := s.edges
-		if e == nil { // a per-series part: its own buckets are the edges, with known values
-			if len(s.time) == 0 {
-				continue
-			}
-			last := len(s.time) - 1
-			e = &edges{s.time[0], s.time[last], s.value[0], s.value[last], true, true}
-		}
-
-		if before != nil && e.first <= before.last {
-			return fmt.Errorf("a part begins at %d, another goes on until %d", e.first, before.last)
+func (j *joiner) addUnfilled(segments []*segment, runs []run) error {
+	var before *run
+	add := func(next *run) error {
+		if before != nil && next.first <= before.last {
+			return fmt.Errorf("a part begins at %d, another goes on until %d", next.first, before.last)
 		}
 		if before != nil {
-			j.addGap(before, e)
+			j.addGap(before, next)
 		}
-		if s.edges == nil {
-			at, values, scratch := j.fn.Contribute(j.grid, aggregate.Series{Time: s.time, Value: s.value}, j.scratch)
-			j.scratch = scratch
-			j.addValues(at, values, realValues)
-			j.sum.MarkReal(j.grid[at:][:len(values)], at, s.time)
+		before = next
+		return nil
+	}
+
+	for _, s := range segments {
+		if len(s.time) == 0 {
+			continue
 		}
-		before = e
+		for len(runs) > 0 && runs[0].first < s.time[0] {
+			if err := add(&runs[0]); err != nil {
+				return err
+			}
+			runs = runs[1:]
+		}
+		// A per-series part: its own buckets are the edges, with known values.
+		last := len(s.time) - 1
+		if err := add(&run{first: s.time[0], last: s.time[last], firstValue: s.value[0], lastValue: s.value[last],
+			knowsFirst: true, knowsLast: true}); err != nil {
+			return err
+		}
+		at, values, scratch := j.fn.Contribute(j.grid, aggregate.Series{Time: s.time, Value: s.value}, j.scratch)
+		j.scratch = scratch
+		j.addValues(at, values, realValues)
+		j.sum.MarkReal(j.grid[at:][:len(values)], at, s.time)
+	}
+	for i := range runs {
+		if err := add(&runs[i]); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
 // addGap adds what a series contributes strictly between two of its points: values that
 // the aggregator interpolates.
-func (j *joiner) addGap(a, b *edges) {
+func (j *joiner) addGap(a, b *run) {
 	from, to := j.m.gridIndex(a.last)+1, j.m.gridIndex(b.first)
 	if from >= to {
 		return

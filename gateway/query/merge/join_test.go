@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -122,6 +123,56 @@ func TestPartials_anyCut(t *testing.T) {
 	})
 	if answered < refused || refused == 0 {
 		t.Errorf("%d were joined, %d refused, want more of the former and some of the latter", answered, refused)
+	}
+}
+
+// Of a series the merge keeps one run of parts between two pauses, in whatever order these come, and interpolates
+// between the runs by the values at their ends. What it holds does not grow with the parts.
+func TestPartials_runs(t *testing.T) {
+	const hours, pause = 48, 24
+	s := encoding.DefaultSchema()
+	table := &operatortest.Store{}
+	for i, dense := range []bool{true, false} {
+		one := operatortest.Series{Tags: []encoding.TagPair{operatortest.Tag(1, 1), operatortest.Tag(2, i+1)}}
+		for q := range 4 * hours {
+			// The pause is the last quarter of one hour and the first two of the next.
+			if at := q - 4*pause; dense || at < -1 || at > 1 {
+				one.Points.Append(int64(base+q*900)*1000, encoding.FloatValue(float64(8*q*q)))
+			}
+		}
+		table.Load(s, uid(1), one)
+	}
+	p := operatortest.Plan(s, uid(1), base, base+hours*3600)
+	p.Downsample = &scanplan.Downsample{Interval: 900_000, Function: "sum", Fill: scanplan.FillNone}
+	p.Aggregator = "sum"
+	want, err := merged(t, table, &p, []scanplan.Part{{Range: p.Ranges[0]}})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	var parts []scanplan.Part
+	for from := p.From; from < p.To; from += 3600 {
+		parts = append(parts, scanplan.Part{Mode: scanplan.PartialAggregation, Plan: p,
+			Range: scanplan.KeyRange{Start: p.HourKey(p.Ranges[0], from), Stop: p.HourKey(p.Ranges[0], from+3600)}})
+	}
+	rnd := rand.New(rand.NewPCG(1, 1))
+	for range 20 {
+		m := New(&p, nil)
+		for i := range parts {
+			if err := addPart(t, m, table, &parts[i]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i, sp := range m.kept {
+			if len(sp.runs) != i+1 || sp.first != nil {
+				t.Errorf("series %d has %d runs and segments %v, want %d and none", i, len(sp.runs), sp.first, i+1)
+			}
+		}
+		got, err := m.Finish()
+		if diff := cmp.Diff(text(want), text(got)); diff != "" || err != nil {
+			t.Fatalf("%v: series -, joined +: %s", err, diff)
+		}
+		rnd.Shuffle(len(parts), func(i, j int) { parts[i], parts[j] = parts[j], parts[i] })
 	}
 }
 

@@ -90,6 +90,7 @@ type seriesData struct {
 	points  int    // number of stored points among what was added
 	// The list of segments in order of arrival.
 	first, last *segment
+	runs        []run        // in the parts that returned partial aggregates, by time
 	tail        *OlderMember // of the older hours that are continued; nil if they do not have the span
 	// after is the series that was found after this one the last time, for findSeries.
 	after *seriesData
@@ -100,14 +101,14 @@ type seriesData struct {
 	alignedEnded bool
 }
 
-// segment is what one row of a batch says of a span: a stretch of it in time.
+// segment is what one row of a batch says of a span: a stretch of it in time. Of partial aggregates it has the
+// annotations alone.
 type segment struct {
 	part  string // start key of the part
 	next  *segment
 	time  []int64 // of buckets, ms
 	value []float64
 	raw   encoding.Points // points that are not in a bucket yet
-	edges *edges          // of a part that returned partial aggregates; then there is no time and raw
 	notes [][]byte
 }
 
@@ -119,6 +120,7 @@ const PointBytes = 17
 const (
 	spanBytes    = 200
 	segmentBytes = 200
+	runBytes     = 40
 	bucketBytes  = 16
 	pointBytes   = PointBytes
 )

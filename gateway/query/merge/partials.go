@@ -1,6 +1,7 @@
 package merge
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -25,9 +26,10 @@ type groupPartial struct {
 	members   int32              // spans with points in the part's rows
 }
 
-// edges are a span's first and last point in a part that returned partial aggregates.
-// The value of a point at the part's own border is not shipped.
-type edges struct {
+// run is a span's first and last point in a part that returned partial aggregates, or in several that follow each
+// other, if no bucket without a point of it lies between two of them. The value of a point at a border of a part is
+// not shipped.
+type run struct {
 	first, last           int64 // ms
 	firstValue, lastValue float64
 	knowsFirst, knowsLast bool
@@ -178,8 +180,7 @@ func (m *Merger) copyPartial(row *batch.Partial) (*aggregate.Partial, error) {
 	return p, nil
 }
 
-// addMembers adds a segment to each span that a row lists, with its edges if it has
-// points.
+// addMembers adds to each span that a row lists its annotations, and its run if it has points.
 func (m *Merger) addMembers(p *partialPart, g *groupPartial, row *batch.Partial) error {
 	// The row's points and annotations are those of all its spans, one after another.
 	edge, note := 0, 0
@@ -192,17 +193,14 @@ func (m *Merger) addMembers(p *partialPart, g *groupPartial, row *batch.Partial)
 		if err != nil {
 			return err
 		}
-		s := &m.memory.segments.alloc(1)[0]
-		s.part = p.start
-		size := int64(segmentBytes)
-		for ; note < len(row.Notes) && int(row.NoteSpan[note]) == i; note++ {
-			s.notes = append(s.notes, m.memory.bytes.copy(row.Notes[note]))
-			size += int64(len(row.Notes[note]))
+		notesEnd := note
+		for notesEnd < len(row.Notes) && int(row.NoteSpan[notesEnd]) == i {
+			notesEnd++
 		}
-		sp.addSegment(s)
-		if err := m.account(size); err != nil {
+		if err := m.addNotes(sp, p.start, row.Notes[note:notesEnd]); err != nil {
 			return err
 		}
+		note = notesEnd
 		if row.Flags[i]&batch.EdgeAnnotationsOnly != 0 {
 			continue
 		}
@@ -213,17 +211,19 @@ func (m *Merger) addMembers(p *partialPart, g *groupPartial, row *batch.Partial)
 		// bucket lies between it and the neighbouring part. Where that one has a hole
 		// there, addGap needs the edge's value, and returns ErrOrder because it is not
 		// known. See encoding/docs/partial-batch.md.
-		e := &edges{first: m.plan.From*1000 + int64(p.from)*m.plan.Downsample.Interval}
-		e.last = e.first + int64(p.to-p.from-1)*m.plan.Downsample.Interval
+		s := run{first: m.plan.From*1000 + int64(p.from)*m.plan.Downsample.Interval}
+		s.last = s.first + int64(p.to-p.from-1)*m.plan.Downsample.Interval
 		if row.Flags[i]&batch.EdgeFirst != 0 {
-			e.first, e.firstValue = nextPoint()
-			e.knowsFirst = true
+			s.first, s.firstValue = nextPoint()
+			s.knowsFirst = true
 		}
 		if row.Flags[i]&batch.EdgeLast != 0 {
-			e.last, e.lastValue = nextPoint()
-			e.knowsLast = true
+			s.last, s.lastValue = nextPoint()
+			s.knowsLast = true
 		}
-		s.edges = e
+		if err := m.addRun(sp, s); err != nil {
+			return err
+		}
 	}
 	for _, live := range row.Live {
 		if g.members < live {
@@ -232,4 +232,31 @@ func (m *Merger) addMembers(p *partialPart, g *groupPartial, row *batch.Partial)
 		}
 	}
 	return nil
+}
+
+// addRun adds a part's run of a span to those of the others. A series that goes on from part to part keeps one, so
+// that what is held of it does not grow with the parts.
+func (m *Merger) addRun(sp *seriesData, s run) error {
+	at, _ := slices.BinarySearchFunc(sp.runs, s.first, func(o run, first int64) int { return cmp.Compare(o.first, first) })
+	if at > 0 && m.goesOn(&sp.runs[at-1], &s) {
+		at--
+		s = sp.runs[at].until(&s)
+		sp.runs = slices.Delete(sp.runs, at, at+1)
+	}
+	if at < len(sp.runs) && m.goesOn(&s, &sp.runs[at]) {
+		sp.runs[at] = s.until(&sp.runs[at])
+		return nil
+	}
+	before := cap(sp.runs)
+	sp.runs = slices.Insert(sp.runs, at, s)
+	return m.account(int64(cap(sp.runs)-before) * runBytes)
+}
+
+// goesOn reports whether the first bucket of b is the one behind the last of a.
+func (m *Merger) goesOn(a, b *run) bool { return m.gridIndex(a.last)+1 == m.gridIndex(b.first) }
+
+// until returns the run from the beginning of a to the end of b.
+func (a run) until(b *run) run {
+	a.last, a.lastValue, a.knowsLast = b.last, b.lastValue, b.knowsLast
+	return a
 }
