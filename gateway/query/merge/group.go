@@ -114,7 +114,8 @@ const groupBytes = 200
 type aggregation struct {
 	m          *Merger
 	fn         *aggregate.Function
-	joiner     *joiner // nil unless partial aggregates of several parts are joined
+	joiner     *joiner           // nil unless partial aggregates of several parts are joined
+	received   aggregate.Partial // of a part that is all of the plan, one group after the other
 	query      aggregate.Query
 	columns    columns
 	aggregator aggregate.Group

@@ -33,8 +33,9 @@ type joiner struct {
 	inexact    bool    // some bucket may have other bits than in span order
 
 	// Memory that is used again.
-	scratch []float64
-	values  []float64
+	received aggregate.Partial
+	scratch  []float64
+	values   []float64
 }
 
 // gridSpan is a half-open stretch of the grid.
@@ -114,11 +115,12 @@ func (j *joiner) mergePartials(key string) {
 
 	for _, p := range j.m.partialParts {
 		g := p.groups[key]
-		if g == nil || g.aggregate == nil {
+		if g == nil || g.buckets == nil {
 			continue
 		}
-		j.fn.Merge(j.sum, p.from, g.aggregate)
-		for i, live := range g.aggregate.Live {
+		j.m.receive(&j.received, g.buckets)
+		j.fn.Merge(j.sum, p.from, &j.received)
+		for i, live := range g.buckets.live {
 			if live > 0 && j.owners[p.from+i] < 2 { // 2 stands for any more
 				j.owners[p.from+i]++
 			}

@@ -168,6 +168,10 @@ func TestPartials_runs(t *testing.T) {
 				t.Errorf("series %d has %d runs and segments %v, want %d and none", i, len(sp.runs), sp.first, i+1)
 			}
 		}
+		// Of four buckets of a part there are Live and A, and a proof of Low and High.
+		if most := int64(len(parts)*(columnsBytes+4*16) + 2*(spanBytes+100)); m.used > most {
+			t.Errorf("%d bytes are held, want %d at most", m.used, most)
+		}
 		got, err := m.Finish()
 		if diff := cmp.Diff(text(want), text(got)); diff != "" || err != nil {
 			t.Fatalf("%v: series -, joined +: %s", err, diff)

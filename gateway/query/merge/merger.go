@@ -46,6 +46,7 @@ type Merger struct {
 	latest *seriesData            // what findSeries returned last, nil before
 
 	partialParts []*partialPart // the parts that returned partial aggregates, ascending
+	allReal      []bool         // true, for parts that have a point in every bucket
 	alignedParts []*alignedPart // the parts that returned aligned aggregates, ascending
 	perSeries    bool           // a part returned columns of series
 	whole        []wholeGroup   // of the only part, if that returned partial aggregates

@@ -22,8 +22,17 @@ type partialPart struct {
 
 // groupPartial is what a part says of a group.
 type groupPartial struct {
-	aggregate *aggregate.Partial // nil if no member has points
-	members   int32              // spans with points in the part's rows
+	buckets *buckets // nil if no member has points
+	members int32    // spans with points in the part's rows
+}
+
+// buckets are the columns of a group's partial aggregate as a part has sent them. They are kept so, because this is half
+// of what they take as an aggregate.Partial. See encoding/docs/partial-batch.md.
+type buckets struct {
+	real      []bool  // nil if all are
+	live, n   []int32 // n is nil where it equals live
+	a, b      []float64
+	low, high []int16
 }
 
 // run is a span's first and last point in a part that returned partial aggregates, or in several that follow each
@@ -104,13 +113,10 @@ func (m *Merger) addGroup(p *partialPart, row *batch.Partial) error {
 
 	g := &groupPartial{}
 	var err error
-	if g.aggregate, err = m.copyBuckets(p, row); err != nil {
+	if g.buckets, err = m.copyBuckets(p, row); err != nil {
 		return err
 	}
 	p.groups[string(row.Group)] = g
-	if err := m.account(int64(len(row.Live)) * partialBytes); err != nil {
-		return err
-	}
 
 	// Give up at once rather than after everything has been read.
 	if !m.roundingAllowed && m.sumsRound(p, string(row.Group)) {
@@ -123,14 +129,14 @@ func (m *Merger) addGroup(p *partialPart, row *batch.Partial) error {
 // group may round when they are added. It looks at one such pair only: that is enough
 // to guess by.
 func (m *Merger) sumsRound(p *partialPart, key string) bool {
-	if s, _ := m.fn.Mergeability(); !s.Proven || p.groups[key].aggregate == nil {
+	if s, _ := m.fn.Mergeability(); !s.Proven || p.groups[key].buckets == nil {
 		return false
 	}
 	for _, q := range m.partialParts {
 		other := q.groups[key]
 		disjoint := q.to <= p.from || p.to <= q.from
 		// Parts of one salt, too, have no bucket in common.
-		if q.hours.Salt == p.hours.Salt || other == nil || other.aggregate == nil || disjoint {
+		if q.hours.Salt == p.hours.Salt || other == nil || other.buckets == nil || disjoint {
 			continue
 		}
 		return m.pairRounds(p, q, key)
@@ -141,7 +147,9 @@ func (m *Merger) sumsRound(p *partialPart, key string) bool {
 // pairRounds reports whether adding up a group's sums of two parts may round at a time
 // inside the query.
 func (m *Merger) pairRounds(p, q *partialPart, key string) bool {
-	a, b := p.groups[key].aggregate, q.groups[key].aggregate
+	var a, b aggregate.Partial
+	m.receive(&a, p.groups[key].buckets)
+	m.receive(&b, q.groups[key].buckets)
 	// From the first bucket that begins inside the query: the others are not in the answer.
 	from := max(p.from, q.from, m.gridIndex(m.plan.Start+m.plan.Downsample.Interval-1))
 	to := min(p.to, q.to, m.gridIndex(m.plan.End)+1)
@@ -153,31 +161,52 @@ func (m *Merger) pairRounds(p, q *partialPart, key string) bool {
 	return false
 }
 
-// partialBytes is about what the partial aggregate of one bucket takes.
-const partialBytes = 35
+// partialBytes is about what a bucket takes in an aggregate.Partial; columnsBytes is about what columns take without
+// their elements.
+const (
+	partialBytes = 35
+	columnsBytes = 200
+)
 
-// copyPartial copies the columns of a row and adds those that a batch leaves out: N
-// where it equals Live, Real where all buckets are.
-func (m *Merger) copyPartial(row *batch.Partial) (*aggregate.Partial, error) {
-	p := &aggregate.Partial{
-		Real: slices.Clone(row.Real), Live: slices.Clone(row.Live), N: slices.Clone(row.N),
-		A: slices.Clone(row.A), B: slices.Clone(row.B),
+// copyBuckets returns a copy of the buckets of a row; nil if it has none, because its spans
+// have annotations alone.
+func (m *Merger) copyBuckets(p *partialPart, row *batch.Partial) (*buckets, error) {
+	if len(row.Live) == 0 {
+		return nil, nil
 	}
+	if size := p.to - p.from; len(row.Live) != size {
+		return nil, fmt.Errorf("merge: group %X has %d buckets in the part from %X, want %d", row.Group, len(row.Live),
+			p.start, size)
+	}
+	if !m.fn.Holds(&aggregate.Partial{Live: row.Live, A: row.A, B: row.B}) {
+		return nil, fmt.Errorf("merge: group %X in the part from %X: columns of %s are missing", row.Group, p.start,
+			m.fn.Name)
+	}
+	c := &buckets{
+		real: slices.Clone(row.Real), live: slices.Clone(row.Live), n: slices.Clone(row.N),
+		a: slices.Clone(row.A), b: slices.Clone(row.B),
+		low: slices.Clone(row.Low), high: slices.Clone(row.High),
+	}
+	return c, m.account(int64(columnsBytes + len(c.real) + 4*(len(c.live)+len(c.n)) + 8*(len(c.a)+len(c.b)) +
+		2*(len(c.low)+len(c.high))))
+}
+
+// receive makes p the partial aggregate that a part has sent. The two share columns, which must not be changed.
+func (m *Merger) receive(p *aggregate.Partial, sent *buckets) {
+	p.Real, p.Live, p.N, p.A, p.B = sent.real, sent.live, sent.n, sent.a, sent.b
 	if len(p.N) == 0 {
-		p.N = slices.Clone(row.Live)
+		p.N = sent.live
 	}
 	if len(p.Real) == 0 {
-		p.Real = slices.Repeat([]bool{true}, len(row.Live))
-	}
-
-	if !m.fn.Holds(p) {
-		return nil, fmt.Errorf("columns of %s are missing", m.fn.Name)
+		for len(m.allReal) < len(sent.live) {
+			m.allReal = append(m.allReal, true)
+		}
+		p.Real = m.allReal
 	}
 	// Low and High are the proof of the sums.
 	if s, _ := m.fn.Mergeability(); s.Proven {
-		p.Receive(row.Low, row.High)
+		p.Receive(sent.low, sent.high)
 	}
-	return p, nil
 }
 
 // addMembers adds to each span that a row lists its annotations, and its run if it has points.

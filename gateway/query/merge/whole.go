@@ -2,7 +2,6 @@ package merge
 
 import (
 	"bytes"
-	"fmt"
 	"math"
 	"slices"
 
@@ -16,10 +15,10 @@ import (
 // series goes on in another part, so nothing is joined, and no span is looked up. Spans may
 // be a great many.
 type wholeGroup struct {
-	key       []byte
-	aggregate *aggregate.Partial // nil if no member has points
-	spans     [][]byte           // members with points, in span order
-	notes     [][]byte           // of all members
+	key     []byte
+	buckets *buckets // nil if no member has points
+	spans   [][]byte // members with points, in span order
+	notes   [][]byte // of all members
 }
 
 // isWhole reports whether a part with partial aggregates is all of the plan.
@@ -36,11 +35,11 @@ func (m *Merger) addWhole(p *partialPart, row *batch.Partial) error {
 	p.groups[string(row.Group)] = &groupPartial{} // it must not come twice
 	g := wholeGroup{key: bytes.Clone(row.Group)}
 	var err error
-	if g.aggregate, err = m.copyBuckets(p, row); err != nil {
+	if g.buckets, err = m.copyBuckets(p, row); err != nil {
 		return err
 	}
 
-	size := int64(groupBytes + len(row.Live)*partialBytes)
+	size := int64(groupBytes)
 	for i, id := range row.Spans {
 		size += int64(len(id))
 		if row.Flags[i]&batch.EdgeAnnotationsOnly == 0 {
@@ -75,16 +74,17 @@ const wholeSpanBytes = 2 * sliceBytes
 func (w *wholeGroup) group(a *aggregation) (Group, error) {
 	g := Group{Key: w.key, Spans: w.spans, Notes: w.notes}
 	a.m.describe(&g)
-	if w.aggregate == nil {
+	if w.buckets == nil {
 		return g, nil
 	}
 
 	p := a.m.plan
-	values := make([]float64, len(w.aggregate.Live)) // those of buckets without a point are not used
-	a.fn.Finish(w.aggregate, 0, values)
+	a.m.receive(&a.received, w.buckets)
+	values := make([]float64, len(w.buckets.live)) // those of buckets without a point are not used
+	a.fn.Finish(&a.received, 0, values)
 	for i, v := range values {
 		t := p.From*1000 + int64(i)*p.Downsample.Interval
-		if !w.aggregate.Real[i] || t < p.Start || t > p.End {
+		if !a.received.Real[i] || t < p.Start || t > p.End {
 			continue
 		}
 		if math.IsInf(v, 0) {
@@ -103,22 +103,4 @@ func (m *Merger) wholeMembers() (all []groupMembers) {
 	}
 	slices.SortFunc(all, func(a, b groupMembers) int { return bytes.Compare(a.key, b.key) })
 	return all
-}
-
-// copyBuckets returns a copy of the buckets of a row; nil if it has none, because its spans
-// have annotations alone.
-func (m *Merger) copyBuckets(p *partialPart, row *batch.Partial) (*aggregate.Partial, error) {
-	switch size := p.to - p.from; len(row.Live) {
-	case size:
-		c, err := m.copyPartial(row)
-		if err != nil {
-			return nil, fmt.Errorf("merge: group %X in the part from %X: %w", row.Group, p.start, err)
-		}
-		return c, nil
-	case 0:
-		return nil, nil
-	default:
-		return nil, fmt.Errorf("merge: group %X has %d buckets in the part from %X, want %d", row.Group, len(row.Live),
-			p.start, size)
-	}
 }
