@@ -26,8 +26,8 @@ type groupPartial struct {
 	members int32    // spans with points in the part's rows
 }
 
-// buckets are the columns of a group's partial aggregate as a part has sent them. They are kept so, because this is half
-// of what they take as an aggregate.Partial. See encoding/docs/partial-batch.md.
+// buckets are the columns of a group's partial aggregate as a part has sent them. They are kept so, because this is
+// half of what they take as an aggregate.Partial. See encoding/docs/partial-batch.md.
 type buckets struct {
 	real      []bool  // nil if all are
 	live, n   []int32 // n is nil where it equals live
@@ -266,7 +266,8 @@ func (m *Merger) addMembers(p *partialPart, g *groupPartial, row *batch.Partial)
 // addRun adds a part's run of a span to those of the others. A series that goes on from part to part keeps one, so
 // that what is held of it does not grow with the parts.
 func (m *Merger) addRun(sp *seriesData, s run) error {
-	at, _ := slices.BinarySearchFunc(sp.runs, s.first, func(o run, first int64) int { return cmp.Compare(o.first, first) })
+	at, _ := slices.BinarySearchFunc(sp.runs, s.first,
+		func(o run, first int64) int { return cmp.Compare(o.first, first) })
 	if at > 0 && m.goesOn(&sp.runs[at-1], &s) {
 		at--
 		s = sp.runs[at].until(&s)
