@@ -25,7 +25,7 @@ func TokenFile(t *testing.T) (name string) {
 }
 
 // WriteTokens writes a file of tokens.
-func WriteTokens(t *testing.T, text string) (name string) {
+func WriteTokens(t testing.TB, text string) (name string) {
 	t.Helper()
 	name = filepath.Join(t.TempDir(), "tokens")
 	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {

@@ -185,6 +185,9 @@ func (w *World) checkAtEnd() {
 		}
 	}
 	w.checkNamed()
+	if k, ok := w.ground.(*cluster); ok && k.found != nil {
+		k.found.checkAtEnd()
+	}
 	questions := len(w.recorded.queries) + len(w.recorded.expressions)
 	r := w.rand("questions at the end")
 	for range 20 {

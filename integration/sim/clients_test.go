@@ -70,6 +70,9 @@ func (c *clients) ask(gateway int, method, path, body string, headers ...string)
 	if err != nil {
 		return answer{err: err}
 	}
+	if c.w.token != "" {
+		r.Header.Set("Authorization", "Bearer "+c.w.token)
+	}
 	for pair := range slices.Chunk(headers, 2) {
 		r.Header.Set(pair[0], pair[1])
 	}

@@ -44,6 +44,7 @@ type cluster struct {
 	hbase    *hbasefake.Cluster
 	byNodes  bool // it is found by its bootstrap nodes, and not by ZooKeeper
 	pushdown [servers]*process
+	found    *finding // nil if the pushdown servers are listed
 }
 
 func onCluster(w *World) ground {
@@ -66,6 +67,7 @@ func onCluster(w *World) ground {
 	for _, name := range versioned {
 		k.hbase.KeepVersions(name)
 	}
+	k.found = newFinding(k)
 	return k
 }
 
@@ -77,12 +79,16 @@ func (k *cluster) settings(r *rand.Rand) map[string]string {
 	if k.byNodes {
 		at = "hbase+rpc://" + strings.Join(k.hbase.Nodes(), ",")
 	}
-	return map[string]string{
+	settings := map[string]string{
 		"DOWNPOUR_STORE":              at,
 		"DOWNPOUR_PUT_CELLS":          pick("single", "multi"),
 		"DOWNPOUR_RESULT_CACHE_PROOF": pick("exact", "timestamps"),
 		"DOWNPOUR_PUSHDOWN":           pick("", pushdownAddress(0)+","+pushdownAddress(1)),
 	}
+	if k.found != nil {
+		k.found.settings(r, settings)
+	}
+	return settings
 }
 
 func (k *cluster) start(cells map[string][]differential.Cell) error {
@@ -128,6 +134,9 @@ func (k *cluster) live() {
 	all.Go(tsd.write)
 	all.Go(k.breakRegions)
 	all.Go(k.breakPushdown)
+	if k.found != nil {
+		all.Go(k.found.live)
+	}
 	if w := k.w; w.tempo == minutes && w.rand("replaced").IntN(3) == 0 {
 		all.Go(k.replaceTable)
 	}
@@ -139,6 +148,9 @@ func (k *cluster) live() {
 func (k *cluster) heal() {
 	k.hbase.SetHook(nil)
 	for _, p := range k.pushdown {
+		if k.found != nil {
+			p.stop() // its row may be deleted or hidden: the next process has another one
+		}
 		p.start()
 	}
 }
@@ -148,6 +160,9 @@ func (k *cluster) killed() {}
 func (k *cluster) close() {
 	for _, p := range k.pushdown {
 		p.stop()
+	}
+	if k.found != nil {
+		k.found.close()
 	}
 	k.w.dying.Wait()
 	k.hbase.Close()
@@ -282,7 +297,11 @@ func (k *cluster) newPushdown(i int) *process {
 	// a fault.
 	flush := w.rand("batches").IntN(2) * 200
 	return &process{w: w, kind: kind, name: name, run: func(ctx context.Context, host *networktest.Host) error {
-		l, err := host.Listen("tcp", pushdownAddress(i))
+		says := self{pushdownAddress(i), beside, "tsdb"}
+		if k.found != nil {
+			says = k.found.self(i)
+		}
+		l, err := host.Listen("tcp", says.address)
 		if err != nil {
 			return err
 		}
@@ -307,16 +326,23 @@ func (k *cluster) newPushdown(i int) *process {
 		if err != nil {
 			return err
 		}
-		serving, err = server.NewServer(server.Config{Program: "pushdown", Beside: beside, Table: "tsdb",
+		cfg := server.Config{Program: "pushdown", Beside: says.beside, Table: says.table,
 			Schema: schema, Memory: pool, FlushBytes: flush,
 			ResultCache: resultcache.New(pool.Cache(1<<20), w.log(name)), Seek: access.NewPrefixCache(),
-			Log: w.log(name)}, st)
+			Log: w.log(name)}
+		if k.found != nil {
+			k.found.protect(&cfg, says.address)
+		}
+		serving, err = server.NewServer(cfg, st)
 		if err != nil {
 			return err
 		}
 		var work sync.WaitGroup
 		defer work.Wait()
 		work.Go(func() { compacting.Run(ctx) })
+		if k.found != nil {
+			work.Go(func() { k.found.announce(ctx, name, says, st) })
+		}
 		return serving.Serve(ctx, l)
 	}}
 }

@@ -87,7 +87,9 @@ func (c *clients) follow(q subQuery, ordered bool) {
 func (f *follower) once(gateway int) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	d := websocket.Dialer{Subprotocols: []string{"downpour.v1"}, NetDialContext: f.c.host.DialContext}
+	d := websocket.Dialer{
+		Subprotocols: []string{"downpour.v1", "bearer." + f.c.w.token}, NetDialContext: f.c.host.DialContext,
+	}
 	conn, _, err := d.DialContext(ctx, "ws://"+gatewayAddress(gateway)+"/api/ws", nil)
 	if err != nil {
 		return err

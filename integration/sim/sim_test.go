@@ -75,6 +75,11 @@ func TestSim(t *testing.T) {
 	t.Logf("%d worlds: %+v", worlds, all)
 	t.Logf("counted: worlds=%d operations=%d faults=%d checks=%d busy-hours=%.1f sealed=%d",
 		worlds, all.operations(), sum(all.Faults), sum(all.Checks), all.Busy.Hours(), all.Sealed)
+	for _, kind := range mustRun() {
+		if worlds >= 48 && all.Faults[kind] == 0 {
+			t.Errorf("no world of %d had the fault %q", worlds, kind)
+		}
+	}
 	least := 20 * worlds
 	if worlds == 0 || all.Points < least || all.News < least || all.Queries-all.QueriesRefused < least {
 		t.Errorf("%+v; want %d points, answers and messages of live queries at least", all, least)

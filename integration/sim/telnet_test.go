@@ -23,6 +23,9 @@ func (c *clients) putLines(gateway int, values map[point]int64) answer {
 	conn.SetDeadline(deadline)
 
 	var lines strings.Builder
+	if c.w.token != "" {
+		fmt.Fprintf(&lines, "auth %s\n", c.w.token)
+	}
 	for p, value := range values {
 		fmt.Fprintf(&lines, "put %s %d %d host=%s\n", p.metric, p.at, value, p.host)
 	}

@@ -59,6 +59,7 @@ type World struct {
 	tempo    tempo
 	jobs     map[string]string // settings of jobs in gateways
 	settings *gateway.Config   // of a gateway
+	token    string            // of clients, "" if all may do everything
 	counts   Counts
 
 	stop chan struct{}  // closed when clients and faults end
