@@ -19,7 +19,8 @@ import (
 // and brought back: every answer is the recorded one or a clear refusal, hardly
 // any is refused where only regions and pushdown servers are harmed, and
 // everything is whole again soon after each healing. In the long form HBase lies
-// on HDFS, and nothing is flushed before a region server is killed.
+// on HDFS, and nothing is flushed before a region server is killed. Of half of the
+// gateways the pushdown servers are found, of the others listed.
 func TestChaos(t *testing.T) {
 	seed, lasts, names := seedtest.Of(t), 3*time.Minute, []string{"seed1", "seed3_salted"}
 	if *soak {
@@ -35,9 +36,15 @@ func TestChaos(t *testing.T) {
 	h := must[*e2e.HBase](t)(e2e.StartHBase(ctx, options))
 	closeAtEnd(t, h)
 	var sites []*chaos.Site
-	for _, name := range names {
+	for i, name := range names {
+		var tokens chaos.Tokens // every other site finds its pushdown servers
+		if uint64(i)%2 == seed%2 {
+			tokens.Admin = "0123456789abcdef-admin"
+			tokens.File = writeFile(t, "tokens", "admin "+tokens.Admin+"\nread 0123456789abcdef-read\n")
+		}
+		t.Logf("site %s finds its pushdown servers: %t", name, tokens.File != "")
 		r := must[*chaos.Recording](t)(chaos.LoadRecording(name))
-		s, err := chaos.OpenSite(ctx, h, r, cuts(name)...)
+		s, err := chaos.OpenSite(ctx, h, r, tokens, cuts(name)...)
 		t.Cleanup(func() {
 			files, err := s.Close(t.Failed())
 			if len(files) > 0 || err != nil {

@@ -9,7 +9,6 @@ import (
 
 	"downpour/integration/compare"
 	"downpour/integration/conformance"
-	"downpour/integration/e2e"
 )
 
 // Outcome is what became of one question.
@@ -95,8 +94,8 @@ func explained(body []byte, status int) bool {
 	return status != http.StatusServiceUnavailable || len(e.Error.Missing) > 0
 }
 
-// ask puts one question to the gateway at url.
-func ask(ctx context.Context, url string, q conformance.Query) Outcome {
-	a, err := e2e.Post(ctx, url+"/"+strings.TrimPrefix(q.Path, "/"), string(q.Request))
+// ask puts one question to the gateway.
+func (s *Site) ask(ctx context.Context, q conformance.Query) Outcome {
+	a, err := s.post(ctx, "/"+strings.TrimPrefix(q.Path, "/"), string(q.Request))
 	return judge(q, a.Status, a.Body, err)
 }

@@ -2,7 +2,7 @@
 // the servers below, and checks that every answer is the recorded one, or an error.
 //
 //	Site       one recording in tables of its own, a gateway on them, and a
-//	           pushdown server next to each region server
+//	           pushdown server next to each region server, listed or found
 //	Fault      one kind of harm: done, healed, and whether queries must hardly
 //	           notice it
 //	Run        clients that query, faults in an order that the seed decides

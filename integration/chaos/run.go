@@ -272,7 +272,7 @@ func (c *client) once(ctx context.Context) {
 	f := c.w.now.Load()
 	began := time.Now()
 	c.asked.Store(began.UnixNano())
-	o := ask(inner, c.site.Gateway.URL, q)
+	o := c.site.ask(inner, q)
 	c.asked.Store(0)
 	if ctx.Err() != nil { // the run was ended, which says nothing of the gateway
 		return

@@ -23,22 +23,28 @@ type Site struct {
 	Tables    e2e.Tables
 	Gateway   *e2e.Program
 	Pushdown  []*e2e.Program // by region server
+	// Tokens are of a gateway that finds its pushdown servers; without a file it has a list of them.
+	Tokens Tokens
 
 	cluster *e2e.HBase
 	probes  []conformance.Query
 	rows    [][]byte // row keys of the data table, ascending
 }
 
+// Tokens are a token file, and a token in it of scope admin.
+type Tokens struct{ File, Admin string }
+
 // OpenSite makes the tables, cut at the given keys, fills them and starts the
 // servers. What it has started is in the site even if it fails; see Close.
-func OpenSite(ctx context.Context, h *e2e.HBase, r *Recording, splits ...[]byte) (*Site, error) {
+func OpenSite(ctx context.Context, h *e2e.HBase, r *Recording, tokens Tokens, splits ...[]byte) (*Site, error) {
 	s := &Site{
 		Recording: r,
+		Tokens:    tokens,
 		cluster:   h,
 		probes:    r.probes(),
 		Tables:    e2e.TablesWithPrefix(strings.ReplaceAll(r.Name, "_", "")),
 	}
-	// The gateway is told the addresses of the pushdown servers, and takes names and points.
+	// The gateway needs the addresses of the pushdown servers, unless it finds them, and takes names and points.
 	for _, step := range []func(context.Context) error{
 		func(ctx context.Context) error { return h.Admin.CreateOpenTSDBTables(ctx, s.Tables, splits...) },
 		s.startPushdown, s.startGateway, s.assign, s.put, s.listRows, s.flush,
@@ -61,7 +67,23 @@ func (s *Site) env() map[string]string {
 	if strings.HasSuffix(s.Recording.Name, "_salted") {
 		env["DOWNPOUR_SALT_WIDTH"] = "1"
 	}
+	if s.finds() {
+		env["DOWNPOUR_TOKEN_FILE"] = s.Tokens.File
+		env["DOWNPOUR_TABLE_STATE"] = s.Tables.Data + "-state"
+	}
 	return env
+}
+
+// finds reports whether the gateway finds its pushdown servers.
+func (s *Site) finds() bool { return s.Tokens.File != "" }
+
+// post and get send requests to the gateway with the token that it wants.
+func (s *Site) post(ctx context.Context, path string, body any) (e2e.Answer, error) {
+	return e2e.Post(ctx, s.Gateway.URL+path, body, "Authorization", "Bearer "+s.Tokens.Admin)
+}
+
+func (s *Site) get(ctx context.Context, path string) (e2e.Answer, error) {
+	return e2e.Get(ctx, s.Gateway.URL+path, "Authorization", "Bearer "+s.Tokens.Admin)
 }
 
 // startPushdown starts a pushdown server beside each region server.
@@ -69,6 +91,14 @@ func (s *Site) startPushdown(ctx context.Context) error {
 	for i := range s.cluster.Len() {
 		env := s.env()
 		env["DOWNPOUR_BESIDE"] = s.cluster.RegionServerAddr(i)
+		if s.finds() {
+			port, err := e2e.FreePort()
+			if err != nil {
+				return err
+			}
+			address := fmt.Sprintf("127.0.0.1:%d", port)
+			env["DOWNPOUR_PUSHDOWN_LISTEN"], env["DOWNPOUR_ANNOUNCE"] = address, address
+		}
 		p, err := e2e.StartPushdown(ctx, e2e.ProgramOptions{Env: env})
 		if err != nil {
 			return err
@@ -78,12 +108,15 @@ func (s *Site) startPushdown(ctx context.Context) error {
 	return nil
 }
 
-// startGateway starts a gateway that knows the site's pushdown servers.
+// startGateway starts a gateway that knows the site's pushdown servers, or finds them.
 func (s *Site) startGateway(ctx context.Context) (err error) {
 	env := s.env()
 	var servers []string
 	for _, p := range s.Pushdown {
 		servers = append(servers, p.Addr)
+	}
+	if s.finds() {
+		servers = []string{"auto"}
 	}
 	maps.Copy(env, map[string]string{"DOWNPOUR_PUSHDOWN": strings.Join(servers, ","), "DOWNPOUR_AUTO_METRICS": "true"})
 	s.Gateway, err = e2e.StartGateway(ctx, e2e.ProgramOptions{Env: env})
@@ -94,7 +127,7 @@ func (s *Site) startGateway(ctx context.Context) (err error) {
 func (s *Site) assign(ctx context.Context) error {
 	for _, a := range s.Recording.Assign {
 		kind := strings.TrimSuffix(a[0], "s")
-		answer, err := e2e.Post(ctx, s.Gateway.URL+"/api/uid/assign", map[string][]string{kind: {a[1]}})
+		answer, err := s.post(ctx, "/api/uid/assign", map[string][]string{kind: {a[1]}})
 		if err == nil && answer.Status != 200 {
 			err = fmt.Errorf("assign %s %s: status %d: %s", a[0], a[1], answer.Status, answer.Body)
 		}
@@ -109,7 +142,7 @@ func (s *Site) assign(ctx context.Context) error {
 func (s *Site) put(ctx context.Context) error {
 	for points := s.Recording.Points; len(points) > 0; {
 		n := min(len(points), 2000)
-		a, err := e2e.Post(ctx, s.Gateway.URL+"/api/put", points[:n])
+		a, err := s.post(ctx, "/api/put", points[:n])
 		if err == nil && a.Status != 204 {
 			err = fmt.Errorf("put: status %d: %s", a.Status, a.Body)
 		}
@@ -163,7 +196,7 @@ func (s *Site) Close(keep bool) (files []string, err error) {
 // answered as recorded.
 func (s *Site) answered(ctx context.Context) error {
 	for _, q := range s.probes {
-		if o := ask(ctx, s.Gateway.URL, q); o.Kind != Equal {
+		if o := s.ask(ctx, q); o.Kind != Equal {
 			return fmt.Errorf("site %s: %s: %s", s.Recording.Name, o.Kind, o.Detail)
 		}
 	}
@@ -206,8 +239,7 @@ func (s *Site) placed(ctx context.Context) error {
 func (s *Site) explain(ctx context.Context, metric string) ([]placement, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	url := s.Gateway.URL + "/api/query?start=1&end=" + strconv.Itoa(1<<31-1) + "&explain=true&m=sum:" + metric
-	a, err := e2e.Get(ctx, url)
+	a, err := s.get(ctx, "/api/query?start=1&end="+strconv.Itoa(1<<31-1)+"&explain=true&m=sum:"+metric)
 	if err != nil {
 		return nil, err
 	}
