@@ -27,8 +27,8 @@ var ofFound = []mutant{
 		old: "(s.seen != now || now.Sub", new: "(now.Sub",
 		test: "TestWatcher",
 	}, {
-		name: "row-used-after-its-deletion", file: "pushdown/announce/announcer.go",
-		old: "		if time.Since(written) > rowFor {\n", new: "		if written.IsZero() {\n",
+		name: "deletion-hides-a-server-that-goes-on", file: "pushdown/announce/announcer.go",
+		old: "a.delete(ctx, r.Key, r.Cells[0].Timestamp)", new: "a.delete(ctx, r.Key, 0)",
 		test: "TestAnnouncer_suspended",
 	}, {
 		name: "two-at-one-address-unsaid", file: "pushdown/announce/watcher.go",

@@ -197,14 +197,21 @@ func (f *finding) checkAtEnd() {
 	f.rumors.last()
 	f.know(noticed, "after all faults", f.at()...)
 	i := w.rand("the last to be killed").IntN(servers)
-	f.k.pushdown[i].kill()
 	f.mu.Lock()
-	left := f.now[(i+1)%servers].address
+	killed, left := f.now[i].address, f.now[(i+1)%servers].address
 	f.mu.Unlock()
-	f.know(soon, "after a server was killed", left)
+	f.k.pushdown[i].kill()
+	// All that it has announced comes again, as if it were new, in its row and in that of a stranger.
+	row, now := f.rumors.lastOf(killed), func(int64) int64 { return time.Now().UnixMilli() }
+	for n := range int(soon / time.Second) {
+		f.rumors.again(row, row, n, now)
+		f.rumors.again(row, rowsOf(f.rumors.unnamed.address)+"again", n, now)
+		pass(time.Second)
+	}
+	f.know(0, "5 s after a server was killed", left)
 	f.k.pushdown[i].start()
 	pass(time.Second) // until it has drawn its address
-	f.know(soon, "after it is back", f.at()...)
+	f.know(soon-time.Second, "after it is back", f.at()...)
 }
 
 // close ends strangers, and checks what they have heard, and that no token is in the table.
@@ -233,8 +240,8 @@ func (f *finding) know(within time.Duration, when string, want ...string) {
 			got = f.known(i)
 		}
 		if !slices.Equal(got, want) {
-			w.t.Errorf("seed %d: %v %s gateway %d knows the pushdown servers %q, want %q",
-				w.seed, within, when, i, got, want)
+			w.t.Errorf("seed %d: %s gateway %d knows the pushdown servers %q, want %q within %v",
+				w.seed, when, i, got, want, within)
 		}
 		w.checked("found servers")
 	}

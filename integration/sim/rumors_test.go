@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -155,7 +156,7 @@ func (m *rumors) row(r *rand.Rand) string {
 func (m *rumors) repeat(r *rand.Rand, d time.Duration, at func(was int64) int64) {
 	w, row := m.f.k.w, m.row(r)
 	for i, s := range m.takers {
-		if strings.HasPrefix(row, "pushdown/"+otherAddress(i)+"/") {
+		if strings.HasPrefix(row, rowsOf(otherAddress(i))) {
 			s.start()
 			defer s.stop()
 		}
@@ -164,12 +165,7 @@ func (m *rumors) repeat(r *rand.Rand, d time.Duration, at func(was int64) int64)
 		return
 	}
 	for n := range int(d / time.Second) {
-		m.mu.Lock()
-		life := m.written[row]
-		m.mu.Unlock()
-		again := life[n%len(life)]
-		m.f.k.hbase.PutAt(
-			state, row, again.Family, string(again.Qualifier), string(again.Value), at(again.Timestamp))
+		m.again(row, row, n, at)
 		w.rest(time.Second)
 		select {
 		case <-w.stop:
@@ -177,6 +173,31 @@ func (m *rumors) repeat(r *rand.Rand, d time.Duration, at func(was int64) int64)
 		default:
 		}
 	}
+}
+
+// rowsOf is what keys of rows begin with of servers at an address.
+func rowsOf(address string) string { return "pushdown/" + address + "/" }
+
+// again writes the n-th announcement of a row again, from the first on after the last, into the same row or another.
+func (m *rumors) again(row, into string, n int, at func(was int64) int64) {
+	m.mu.Lock()
+	life := m.written[row]
+	m.mu.Unlock()
+	again := life[n%len(life)]
+	m.f.k.hbase.PutAt(state, into, again.Family, string(again.Qualifier), string(again.Value), at(again.Timestamp))
+}
+
+// lastOf returns the row of the last process that was announced at an address.
+func (m *rumors) lastOf(address string) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, row := range slices.Backward(m.rows) {
+		if strings.HasPrefix(row, rowsOf(address)) {
+			return row
+		}
+	}
+	m.f.k.w.t.Fatalf("seed %d: nobody has announced a server at %s", m.f.k.w.seed, address)
+	return ""
 }
 
 // noting is a store that notes what announcements are written to it.

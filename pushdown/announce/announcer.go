@@ -22,7 +22,6 @@ const (
 	goneAfter = 3500 * time.Millisecond // without an announcement
 	slowAfter = 10 * time.Second        // how often is retried what needs an administrator
 	tidyEvery = 10 * time.Minute        // how often rows of servers that are gone are deleted
-	rowFor    = time.Minute             // how long a row is used that could not be written: others may have deleted it
 )
 
 // Announcer announces a pushdown server. The fields are set before it is used.
@@ -42,15 +41,10 @@ type Announcer struct {
 // Run announces the server until ctx ends, and then says that it leaves. It returns then.
 func (a *Announcer) Run(ctx context.Context) {
 	announced, failed := false, noFailure
-	tidied, written := time.Now(), time.Time{}
+	tidied := time.Now()
+	a.Of.Instance, a.Of.Sequence = random(), 0
 	for ctx.Err() == nil {
-		if time.Since(written) > rowFor {
-			a.Of.Instance, a.Of.Sequence = random(), 0
-		}
 		err := a.write(ctx)
-		if err == nil {
-			written = time.Now()
-		}
 		pause := every
 		switch {
 		case err == nil:
@@ -125,24 +119,28 @@ func (a *Announcer) write(ctx context.Context) error {
 func (a *Announcer) leave(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	if err := a.delete(ctx, a.Of.rowKey()); err != nil {
+	if err := a.delete(ctx, a.Of.rowKey(), 0); err != nil {
 		a.Log.Warn("cannot withdraw the announcement; gateways notice in a few seconds that this server has ended",
 			"address", a.Of.Address, "table", a.Table, "err", err)
 	}
 }
 
-func (a *Announcer) delete(ctx context.Context, key []byte) error {
-	return a.Store.Apply(ctx, a.Table, []store.Mutation{{Kind: store.DeleteRow, Row: key, Family: lease.Family}})
+// delete deletes a row as it was at a time of its cells, or as it is.
+func (a *Announcer) delete(ctx context.Context, key []byte, upTo int64) error {
+	return a.Store.Apply(ctx, a.Table, []store.Mutation{{
+		Kind: store.DeleteRow, Row: key, Family: lease.Family, Timestamp: upTo,
+	}})
 }
 
-// tidy deletes rows that have not changed since the last time: their servers are gone, and were killed.
+// tidy deletes rows that have not changed since the last time: their servers are gone, and were killed. One that only
+// stood still goes on in its row: HBase hides what is written after a deletion, but not what has a later timestamp.
 func (a *Announcer) tidy(ctx context.Context) {
 	rows, _, err := read(ctx, a.Store, a.Table)
 	now := map[string]string{}
 	for _, r := range rows {
 		key, value := string(r.Key), string(cellOf(r))
 		if before, known := a.old[key]; known && before == value {
-			err = errors.Join(err, a.delete(ctx, r.Key))
+			err = errors.Join(err, a.delete(ctx, r.Key, r.Cells[0].Timestamp))
 			continue
 		}
 		now[key] = value

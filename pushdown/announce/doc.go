@@ -13,7 +13,8 @@
 // The first line is the announcement, the second its signatures, one for each admin token of the server, see package
 // proof. The server writes the row each second with the next sequence, and deletes it when it ends. Other servers
 // delete that of a process that was killed, minutes later. The sequence is also the timestamp of the cell, so that a
-// write counts although the clock of a region server was set back.
+// write counts although the clock of a region server was set back, and although the row of a process that stood still
+// was deleted.
 //
 // # Who counts
 //
