@@ -196,6 +196,9 @@ func (f *finding) checkAtEnd() {
 	w := f.k.w
 	f.rumors.last()
 	f.know(noticed, "after all faults", f.at()...)
+	for _, address := range f.at() {
+		f.rumors.ask(address)
+	}
 	i := w.rand("the last to be killed").IntN(servers)
 	f.mu.Lock()
 	killed, left := f.now[i].address, f.now[(i+1)%servers].address

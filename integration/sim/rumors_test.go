@@ -76,6 +76,7 @@ var allRumors = []struct {
 		behind := time.Duration(r.Int64N(int64(365 * 24 * time.Hour)))
 		m.repeat(r, d, func(int64) int64 { return time.Now().Add(-behind).UnixMilli() })
 	}},
+	{"stranger asks", func(m *rumors, r *rand.Rand, _ time.Duration) { m.ask(m.f.at()[r.IntN(servers)]) }},
 	{"announcement deleted", func(m *rumors, r *rand.Rand, _ time.Duration) {
 		if row := m.row(r); row != "" {
 			m.f.k.hbase.DeleteRow(state, row, "s")

@@ -135,18 +135,7 @@ func (s *stranger) cheat(ctx context.Context, host *networktest.Host, c io.ReadW
 		return err
 	case 2:
 		w.broke("stranger passes the question on", "%s passes the question on", s.name)
-		ctx, cancel := context.WithTimeout(ctx, time.Second)
-		defer cancel()
-		real, err := host.DialContext(ctx, "tcp", s.f.at()[r.IntN(servers)])
-		if err != nil {
-			return err
-		}
-		defer real.Close()
-		defer context.AfterFunc(ctx, func() { real.Close() })()
-		if _, err := real.Write(append([]byte(proof.Magic), message(question)...)); err != nil {
-			return err
-		}
-		answer, err := readMessage(real)
+		answer, err := s.passOn(ctx, host, question, s.f.at()[r.IntN(servers)])
 		if err != nil {
 			return err
 		}
@@ -163,6 +152,47 @@ func (s *stranger) cheat(ctx context.Context, host *networktest.Host, c io.ReadW
 	}
 	_, err = c.Write(message(fmt.Appendf(nil, `{"signature":%q}`, asked.Signatures[0])))
 	return err
+}
+
+// passOn returns a pushdown server's answer to a question. One that has come to this very address would give the proof:
+// against who is in between there is TLS.
+func (s *stranger) passOn(ctx context.Context, host *networktest.Host, question []byte, to string) ([]byte, error) {
+	if to == s.address {
+		return nil, errors.New("nobody to pass the question on to")
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	c, err := host.DialContext(ctx, "tcp", to)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	defer context.AfterFunc(ctx, func() { c.Close() })()
+	if _, err := c.Write(append([]byte(proof.Magic), message(question)...)); err != nil {
+		return nil, err
+	}
+	return readMessage(c)
+}
+
+// ask has a stranger demand a proof from a pushdown server, which gives a signature to no stranger.
+func (m *rumors) ask(address string) {
+	w := m.f.k.w
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	c, err := w.network.DialContext(ctx, "tcp", address)
+	if err != nil {
+		return
+	}
+	defer c.Close()
+	defer context.AfterFunc(ctx, func() { c.Close() })()
+	question := fmt.Appendf(nil, `{"nonce":"0","address":%q,"signatures":[%q]}`, address, strings.Repeat("0", 64))
+	if _, err := c.Write(append([]byte(proof.Magic), message(question)...)); err != nil {
+		return
+	}
+	if answer, err := readMessage(c); err == nil && bytes.Contains(answer, []byte(`"signature"`)) {
+		w.t.Errorf("seed %d: the pushdown server at %s answers a stranger: %s", w.seed, address, answer)
+	}
+	w.checked("answer to a stranger")
 }
 
 // check checks that nothing but questions was heard.
