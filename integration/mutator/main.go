@@ -16,9 +16,9 @@
 // that was split has its tests there. Some that survive both are no gap in the tests: they
 // change only how fast something is, for instance. explained.txt lists them with the reason.
 //
-// packages.txt lists the packages that were gone through whole: of those all faults were tried, and
-// with -whole they are again. Any one that survives there without a reason fails the command. Of the
-// other packages it is known that a part survives: those are reported as open, and fail the
+// packages.txt lists the packages, and single files, that were gone through whole: of those all faults
+// were tried, and with -whole they are again. Any one that survives there without a reason fails the
+// command. Of the others it is known that a part survives: those are reported as open, and fail the
 // command if they are more than ten, and more than 15 of a hundred that were tried.
 package main
 
@@ -35,7 +35,6 @@ import (
 	"os/signal"
 	"regexp"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -58,7 +57,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("mutator", flag.ContinueOnError)
 	each := flags.Int("each", 60, "how many faults of each package are tried; 0 tries all")
 	lasts := flags.Duration("for", 0, "begin no other package after this time; 0 for no limit")
-	whole := flags.Bool("whole", false, "try all faults of the packages that were gone through whole")
+	allOfWhole := flags.Bool("whole", false, "try all faults of what was gone through whole")
 	at := flags.String("at", "", "try all faults that a regexp matches, and no others")
 	jobs := flags.Int("jobs", runtime.GOMAXPROCS(0), "how many faults are tried at once")
 	if err := flags.Parse(args); err != nil {
@@ -81,37 +80,30 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	r.Shuffle(len(chosen), func(i, j int) { chosen[i], chosen[j] = chosen[j], chosen[i] })
 
 	began := time.Now()
-	var all, others counts
+	var whole, others counts
 	for _, pkg := range chosen {
 		if *lasts > 0 && time.Since(began) > *lasts {
 			fmt.Fprintf(out, "%v are over\n", *lasts)
 			break
 		}
-		most := *each
-		if *whole && isWhole(pkg) {
-			most = 0
-		}
-		n, err := try(ctx, out, pkg, only, most, *jobs, r)
+		w, o, err := try(ctx, out, pkg, sample{only, *each, *allOfWhole}, *jobs, r)
 		if errors.Is(err, errNoTests) {
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		all.add(n)
-		if !isWhole(pkg) {
-			others.add(n)
-		}
+		whole.add(w)
+		others.add(o)
 	}
 	fmt.Fprintf(out, "counted: tried=%d survived=%d open=%d\n", // for the record of soak
-		all.tried, all.survived, others.unexplained)
-	if n := all.unexplained - others.unexplained; n > 0 {
-		return fmt.Errorf("%d faults of packages that were gone through whole were not noticed, "+
-			"and are not explained", n)
+		whole.tried+others.tried, whole.survived+others.survived, others.unexplained)
+	if n := whole.unexplained; n > 0 {
+		return fmt.Errorf("%d faults of what was gone through whole were not noticed, and are not explained", n)
 	}
 	if n, most := others.unexplained, max(10, others.tried*mostOpen/100); n > most {
-		return fmt.Errorf("%d of %d faults of the other packages were not noticed and are not explained, "+
-			"want %d at most", n, others.tried, most)
+		return fmt.Errorf("%d of %d other faults were not noticed and are not explained, want %d at most",
+			n, others.tried, most)
 	}
 	return nil
 }
@@ -123,9 +115,9 @@ const mostOpen = 15
 //go:embed packages.txt
 var packages string
 
-// isWhole reports whether a package was gone through whole.
-func isWhole(pkg string) bool {
-	return len(said("whole", pkg)) > 0
+// isWhole reports whether a file was gone through whole, by itself or with its package.
+func isWhole(pkg, file string) bool {
+	return len(said("whole", pkg)) > 0 || len(said("whole", pkg+"/"+file)) > 0
 }
 
 // alsoBy returns the packages whose tests are for a package, too.
@@ -192,30 +184,51 @@ func (c *counts) add(n counts) {
 	c.unexplained += n.unexplained
 }
 
-// try tries some faults of a package.
-func try(ctx context.Context, out io.Writer, pkg string, only *regexp.Regexp, most, jobs int, r *rand.Rand) (
-	n counts, err error,
+// sample says which faults of a package are tried.
+type sample struct {
+	only  *regexp.Regexp
+	most  int  // of those that it matches; 0 for all
+	whole bool // and all in files that were gone through whole
+}
+
+// of returns those of some faults of a package that are tried.
+func (s sample) of(faults []fault, pkg string, r *rand.Rand) (chosen []fault) {
+	var others []fault
+	for _, f := range faults {
+		switch {
+		case !s.only.MatchString(f.String()):
+		case s.whole && isWhole(pkg, f.file):
+			chosen = append(chosen, f)
+		default:
+			others = append(others, f)
+		}
+	}
+	if s.most > 0 && len(others) > s.most {
+		r.Shuffle(len(others), func(i, j int) { others[i], others[j] = others[j], others[i] })
+		others = others[:s.most]
+	}
+	return append(chosen, others...)
+}
+
+// try tries some faults of a package, and counts those of files that were gone through whole apart from the others.
+func try(ctx context.Context, out io.Writer, pkg string, of sample, jobs int, r *rand.Rand) (
+	whole, rest counts, err error,
 ) {
 	tmp, err := os.MkdirTemp("", "mutator-")
 	if err != nil {
-		return n, err
+		return whole, rest, err
 	}
 	defer os.RemoveAll(tmp)
 	p, others, err := prepare(ctx, pkg, tmp, jobs)
 	if err != nil {
-		return n, err
+		return whole, rest, err
 	}
-	chosen := slices.DeleteFunc(slices.Clone(p.reached), func(f fault) bool { return !only.MatchString(f.String()) })
-	if most > 0 && len(chosen) > most {
-		r.Shuffle(len(chosen), func(i, j int) { chosen[i], chosen[j] = chosen[j], chosen[i] })
-		chosen = chosen[:most]
-	}
+	chosen := of.of(p.reached, pkg, r)
 
 	began := time.Now()
 	var mu sync.Mutex
 	var workers errgroup.Group
 	work := make(chan fault)
-	n.tried = len(chosen)
 	for range jobs {
 		workers.Go(func() (failed error) {
 			for f := range work {
@@ -227,14 +240,15 @@ func try(ctx context.Context, out io.Writer, pkg string, only *regexp.Regexp, mo
 					continue
 				}
 				mu.Lock()
+				n, word := &rest, "open     "
+				if isWhole(pkg, f.file) {
+					n, word = &whole, "SURVIVED "
+				}
 				n.survived++
-				word := "explained"
-				if !isExplained(pkg, f) {
+				if isExplained(pkg, f) {
+					word = "explained"
+				} else {
 					n.unexplained++
-					word = "open     "
-					if isWhole(pkg) {
-						word = "SURVIVED "
-					}
 				}
 				fmt.Fprintf(out, "%s %s/%s\n", word, strings.TrimPrefix(pkg, module), f)
 				mu.Unlock()
@@ -243,14 +257,21 @@ func try(ctx context.Context, out io.Writer, pkg string, only *regexp.Regexp, mo
 		})
 	}
 	for _, f := range chosen {
+		if isWhole(pkg, f.file) {
+			whole.tried++
+		} else {
+			rest.tried++
+		}
 		work <- f
 	}
 	close(work)
 	if err := errors.Join(workers.Wait(), ctx.Err()); err != nil {
-		return n, err // what ctx has ended is not noticed
+		return whole, rest, err // what ctx has ended is not noticed
 	}
+	n := whole
+	n.add(rest)
 	fmt.Fprintf(out, "%-45s %4d faults, %4d reached, %3d tried, %3d survived, of them %d unexplained; "+
 		"tests take %v, %.1f faults a second\n", pkg, len(p.faults), len(p.reached), n.tried, n.survived, n.unexplained,
 		p.takes.Round(time.Millisecond), float64(n.tried)/time.Since(began).Seconds())
-	return n, nil
+	return whole, rest, nil
 }

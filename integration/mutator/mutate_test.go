@@ -1,6 +1,8 @@
 package main
 
 import (
+	"math/rand/v2"
+	"regexp"
 	"slices"
 	"testing"
 
@@ -59,6 +61,39 @@ func TestParse(t *testing.T) {
 	slices.Sort(want)
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("-want +got\n%s", d)
+	}
+}
+
+// Of what was gone through whole all faults are tried, if that is asked for, and of other files a number.
+func TestSample(t *testing.T) {
+	defer func(before string) { packages = before }(packages)
+	packages = "whole a/b 1m\nwhole c/d/x.go 2m\n"
+	r := rand.New(rand.NewPCG(1, 1))
+	var faults []fault
+	for id := range 10 {
+		faults = append(faults, fault{id: id, file: []string{"x.go", "y.go"}[id%2], what: "always: a"})
+	}
+	for pkg, want := range map[string][2]int{"a/b": {10, 0}, "c/d": {5, 2}, "a/c": {0, 2}} {
+		count := func(s sample) (n [2]int) {
+			for _, f := range s.of(faults, module+pkg, r) {
+				if isWhole(module+pkg, f.file) {
+					n[0]++
+				} else {
+					n[1]++
+				}
+			}
+			return n
+		}
+		every := regexp.MustCompile("")
+		if got := count(sample{every, 2, true}); got != want {
+			t.Errorf("%s: %d faults of what was gone through whole and %d others, want %v", pkg, got[0], got[1], want)
+		}
+		if got := count(sample{every, 2, false}); got[0]+got[1] != 2 {
+			t.Errorf("%s: %v faults, want two", pkg, got)
+		}
+		if got := count(sample{regexp.MustCompile("z.go"), 2, true}); got != [2]int{} {
+			t.Errorf("%s: %v faults of a file that it does not have", pkg, got)
+		}
 	}
 }
 
