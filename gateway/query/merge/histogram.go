@@ -2,6 +2,7 @@ package merge
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"slices"
 	"sort"
@@ -24,10 +25,13 @@ type histogramSums struct {
 }
 
 // histogramNote is an annotation of a series of a group.
-type histogramNote struct{ span, text []byte }
+type histogramNote struct {
+	span, text []byte
+	part       string // first key of the part
+}
 
-// addHistograms adds a batch of histograms.
-func (m *Merger) addHistograms(rec batch.Record) error {
+// addHistograms adds a batch of histograms of a part.
+func (m *Merger) addHistograms(part string, rec batch.Record) error {
 	r, err := batch.NewHistogramReader(rec)
 	if err != nil {
 		return fmt.Errorf("merge: %w", err)
@@ -38,7 +42,7 @@ func (m *Merger) addHistograms(rec batch.Record) error {
 		if err := r.At(i, &row); err != nil {
 			return fmt.Errorf("merge: %w", err)
 		}
-		if err := m.addHistogramRow(&row); err != nil {
+		if err := m.addHistogramRow(part, &row); err != nil {
 			return err
 		}
 	}
@@ -47,7 +51,7 @@ func (m *Merger) addHistograms(rec batch.Record) error {
 
 // addHistogramRow adds the histograms of one group. A plan with a name filter has
 // groups of one series each, and the filter drops them whole.
-func (m *Merger) addHistogramRow(row *batch.Histograms) error {
+func (m *Merger) addHistogramRow(part string, row *batch.Histograms) error {
 	h := &m.histograms
 	if m.passesName != nil {
 		sp, err := m.findSeries(row.Group)
@@ -73,7 +77,7 @@ func (m *Merger) addHistogramRow(row *batch.Histograms) error {
 	}
 
 	for i, text := range row.Notes {
-		n := histogramNote{m.memory.bytes.copy(row.NoteSpan[i]), m.memory.bytes.copy(text)}
+		n := histogramNote{m.memory.bytes.copy(row.NoteSpan[i]), m.memory.bytes.copy(text), part}
 		h.notes[key] = append(h.notes[key], n)
 		if err := m.account(int64(len(n.span)+len(n.text)) + sliceBytes*2); err != nil {
 			return err
@@ -215,7 +219,9 @@ func (m *Merger) appendLines(lines []Group, g *histogram.Group, members []*serie
 	}
 	m.describe(&described)
 
-	slices.SortStableFunc(notes, func(a, b histogramNote) int { return bytes.Compare(a.span, b.span) })
+	slices.SortStableFunc(notes, func(a, b histogramNote) int { // parts come in any order
+		return cmp.Or(bytes.Compare(a.span, b.span), strings.Compare(a.part, b.part))
+	})
 	for _, n := range notes {
 		// An annotation of a series without histograms is none of the group's.
 		if _, ok := slices.BinarySearchFunc(described.Spans, n.span, bytes.Compare); ok {

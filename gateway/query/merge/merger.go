@@ -168,7 +168,7 @@ func (m *Merger) addBetween(part scanplan.KeyRange, rec batch.Record, from, to i
 		return err
 	}
 	if m.plan.Histograms != nil {
-		return m.addHistograms(rec)
+		return m.addHistograms(string(part.Start), rec)
 	}
 	if batch.IsPartial(rec) {
 		return m.addPartials(part, rec)
