@@ -227,6 +227,31 @@ func TestSizes(t *testing.T) {
 	}
 }
 
+// Blocks are no larger than they were: of the forms that columns may have, those are chosen that take the fewest bytes.
+func TestSizes_total(t *testing.T) {
+	t.Parallel()
+	var e Encoder
+	for kind, most := range map[string]int{
+		"constant": 45210, "walk": 48378, "counter": 61219, "small": 47063, "any": 123730,
+		"extreme": 124023, "wide": 70859, "percent": 32449, "cents": 30799, "float4": 80755,
+		"double": 127117, "nan": 123652, "smooth": 100818, "zeros": 40196,
+	} {
+		r, got := rand.New(rand.NewPCG(1, 2)), 0
+		for _, times := range []string{"even", "gaps", "jitter", "any"} {
+			for _, form := range []string{"seconds", "milliseconds", "both"} {
+				for _, n := range []int{1, 2, 5, 30, 360} {
+					for _, some := range []string{kind, "any", "nan"} {
+						got += len(e.Append(nil, generate(r, n, times, []string{kind, some}, form)))
+					}
+				}
+			}
+		}
+		if got > most {
+			t.Errorf("%s: %d bytes in all, want at most %d", kind, got, most)
+		}
+	}
+}
+
 // Of two forms that take the same bytes, numbers get the one whose sums are computed while they are packed.
 func TestBestWidth_sameSize(t *testing.T) {
 	if width, size := bestWidth([]uint64{0, 1<<13 - 1}); width != 13 || size != 5 {
