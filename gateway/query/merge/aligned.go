@@ -220,7 +220,6 @@ func (a *aggregation) aligned(key []byte, out *encoding.Points) error {
 		return err
 	}
 
-	first, last := max(a.query.Start, a.query.From*1000), min(a.query.End, a.query.To*1000)
 	for n, row := range rows {
 		if err := a.m.Check(); err != nil {
 			return err
@@ -234,7 +233,7 @@ func (a *aggregation) aligned(key []byte, out *encoding.Points) error {
 		}
 		for i := from; i < len(row.time); i++ {
 			t := row.time[i]
-			if t < first || t > last {
+			if t < a.query.Start || t > a.query.End {
 				continue
 			}
 			if v := math.Float64frombits(row.bits[i]); row.floats && math.IsInf(v, 0) {

@@ -2,12 +2,18 @@ package merge
 
 import (
 	"errors"
+	"math"
 	"runtime"
+	"strings"
 	"testing"
+
+	arrowmemory "github.com/apache/arrow/go/v15/arrow/memory"
 
 	"downpour/encoding"
 	"downpour/encoding/batch"
 	"downpour/encoding/scanplan"
+	"downpour/pushdown/operator/aggregate"
+	"downpour/pushdown/operator/histogram"
 )
 
 // fakeRequest stands for a process's memory and a request that endsAt: it allows maxBytes and
@@ -262,19 +268,252 @@ func TestBounds_groups(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	before := l.held
+	before, used := l.held, m.used
 	for i := range gs.Described {
 		p, err := gs.Points(i)
 		if err != nil {
 			t.Fatal(err)
 		}
 		l.held -= int64(p.Len()) * PointBytes // the caller has sent them
+		if m.used != used || l.held < used {
+			t.Fatalf("after group %d %d bytes count and %d are held, want %d and no less", i, m.used, l.held, used)
+		}
 	}
 	if grown := l.held - before; grown > 1<<20 {
 		t.Errorf("%d bytes more are held after %d groups were sent", grown, len(gs.Described))
 	}
-	m.Free()
-	if l.held != 0 {
-		t.Errorf("%d bytes are held at the end", l.held)
+	for range 2 { // as often as one likes
+		if m.Free(); l.held != 0 {
+			t.Errorf("%d bytes are held at the end", l.held)
+		}
+	}
+}
+
+// While a merge goes through many members it checks its request for each checkSpans of them, or checkMembers where each
+// may touch every bucket.
+func TestBounds_members(t *testing.T) {
+	const members = 1000
+	const each = (members + checkSpans - 1) / checkSpans
+	s := encoding.DefaultSchema()
+	p := newPlan(s, uid(1), base*1000, (base+3600)*1000-1, &scanplan.Downsample{Interval: 60_000, Function: "sum"})
+	p.Aggregator = "sum"
+	checks := 0
+	bounds := Bounds{Check: func() error { checks++; return nil }}
+	f := func(what string, want int, step func() error) {
+		t.Helper()
+		checks = 0
+		if err := step(); err != nil || checks != want {
+			t.Errorf("%s: %v, %d checks, want %d", what, err, checks, want)
+		}
+	}
+	var rows []batch.Series
+	w := batch.NewHistogramWriter(arrowmemory.DefaultAllocator)
+	defer w.Release()
+	for i := range members {
+		one := tagged(s, encoding.Points{}, 1, uint64(i+1))
+		rows = append(rows, batch.Series{Span: one.span(s), Time: []int64{base * 1000}, Value: []float64{1}})
+		w.Append(&batch.Histograms{Group: one.span(s), Spans: [][]byte{one.span(s)}})
+	}
+
+	m := New(p, nil)
+	m.SetBounds(bounds)
+	if err := m.Add(p.Ranges[0], record(rows...)); err != nil {
+		t.Fatal(err)
+	}
+	a, err := m.newAggregation()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var grouped []groupMembers
+	f("division into groups", each, func() (err error) {
+		grouped, err = m.groupSeries(m.inSpanOrder())
+		return err
+	})
+	if n := grouped[0].points(); n != 0 {
+		t.Errorf("%d stored points of series that have buckets", n)
+	}
+	var out encoding.Points
+	f("partial aggregates", (members+checkMembers-1)/checkMembers,
+		func() error { return m.newJoiner(m.fn).group(grouped[0], nil, &out) })
+	f("columns", each, func() error { return a.addMembers(&Group{}, grouped[0]) })
+	st := &OlderHours{groups: map[string]olderGroup{}}
+	f("older hours", each, func() error { return a.addOlderGroup(st, grouped[0], &Group{}) })
+	m = New(p, nil)
+	m.SetBounds(bounds)
+	f("older hours that are continued", each, func() error { return m.Continue(st) })
+
+	p.Downsample, p.Histograms = nil, &scanplan.Histograms{Codec: testCodec}
+	m = New(p, nil)
+	if err := m.Add(p.Ranges[0], w.Record()); err != nil {
+		t.Fatal(err)
+	}
+	m.SetBounds(bounds)
+	if got, want := m.histograms.counted, m.histograms.sums.Bytes(); got != want || m.used < want {
+		t.Errorf("%d bytes of sums are counted, and %d in all, want %d", got, m.used, want)
+	}
+	f("histograms", each, func() error { _, err := m.sumSeries(); return err })
+}
+
+// What a merge counts before it makes it: the sums of partial aggregates, and the stored points of all members.
+func TestBounds_ahead(t *testing.T) {
+	p := saltedPlan("sum")
+	m := New(p, nil)
+	if err := m.Add(p.Ranges[0], partialBatch(partialRow(p, 0, 1, 0, 1))); err != nil {
+		t.Fatal(err)
+	}
+	used := m.used
+	if _, err := m.newAggregation(); err != nil || m.used-used != 4*2*partialBytes {
+		t.Errorf("%v, %d bytes are counted for the sums of 4 buckets, want %d", err, m.used-used, 4*2*partialBytes)
+	}
+	line, h := Group{}, new(histogram.Sums).Group(nil)
+	used = m.used
+	if _, err := m.newLine(&line, "_suffix", []int64{}, nil, h); err != nil || m.used-used != groupBytes+7 {
+		t.Errorf("%v, %d bytes are counted for a line without points", err, m.used-used)
+	}
+	raw := plan("sum")
+	m = New(raw, nil)
+	if err := m.Continue(&OlderHours{members: []OlderMember{{Span: []byte("a"), Raw: ints(0, 1)}}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Add(raw.Ranges[0], record(batch.Series{Span: []byte("a"), Raw: ints(1, 1, 2, 1)},
+		batch.Series{Span: []byte("b"), Raw: ints(1, 1, 2, 1, 3, 1, 4, 1)})); err != nil {
+		t.Fatal(err)
+	}
+	members := groupMembers{spans: m.kept}
+	if n := members.points(); n != 7 {
+		t.Errorf("members of 1, 2 and 4 points have %d", n)
+	}
+}
+
+// What a series adds to a group of which all values are kept is counted, as many buckets as it may have values in.
+func TestBounds_gathered(t *testing.T) {
+	const each = 12
+	for _, c := range []struct {
+		function scanplan.Aggregator
+		fill     scanplan.Fill
+		want     int64
+	}{
+		{"sum", scanplan.FillNone, 0},
+		{"sum", scanplan.FillZero, 0},
+		{"p50", scanplan.FillNone, 3 * each}, // from the first to the last one
+		{"p50", scanplan.FillZero, 4 * each}, // all that no part covers
+	} {
+		p := saltedPlan(c.function)
+		p.Downsample.Fill = c.fill
+		m := New(p, nil)
+		j := m.newJoiner(m.fn)
+		j.mergePartials("")
+		used := m.used
+		buckets := &segment{time: []int64{p.Start, p.Start + 2*900_000}, value: []float64{1, 2}}
+		if err := j.addSeries("\x00", []*segment{buckets, {}}); err != nil || m.used-used != c.want {
+			t.Errorf("%s, fill %q: %v, %d bytes are counted, want %d", c.function, c.fill, err, m.used-used, c.want)
+		}
+	}
+}
+
+// Between two parts a series has the values that both edges give it. Where one of them is not known, the order of the
+// series has to be known.
+func TestPartials_gap(t *testing.T) {
+	p := saltedPlan("sum")
+	for _, c := range []struct{ knowsLast, knowsFirst bool }{{true, true}, {true, false}, {false, true}} {
+		m := New(p, nil)
+		j := m.newJoiner(m.fn)
+		j.mergePartials("")
+		j.addGap(&edges{last: p.Start, lastValue: 1, knowsLast: c.knowsLast},
+			&edges{first: p.Start + 3*900_000, firstValue: 4, knowsFirst: c.knowsFirst})
+		j.owners[0] = 1
+		j.addValues(0, []float64{1}, realValues) // changes nothing of that
+		if known := c.knowsLast && c.knowsFirst; m.needsSpanOrder == known {
+			t.Errorf("%+v: needs the order of series: %v", c, m.needsSpanOrder)
+		}
+	}
+	m := New(p, nil)
+	j := m.newJoiner(m.fn)
+	err := j.addUnfilled([]*segment{{edges: &edges{first: 1, last: 5}}, {edges: &edges{first: 5, last: 9}}})
+	if err == nil || !strings.Contains(err.Error(), "another goes on until 5") {
+		t.Errorf("got %v, want that both parts have time 5", err)
+	}
+}
+
+// Sums of a bucket are out of order where several parts have members in it, however many, and not where one has.
+func TestPartials_owners(t *testing.T) {
+	p := saltedPlan("sum")
+	for _, parts := range []int{0, 1, 2, 3, 255, 256, 257, 258} {
+		m := New(p, nil)
+		for i := range parts {
+			live := []int32{1, 0, 0, 0}
+			if i == 0 {
+				live[1] = 1 // no other part has members there
+			}
+			a := &aggregate.Partial{Real: make([]bool, 4), Live: live, N: live, A: make([]float64, 4)}
+			a.Receive(make([]int16, 4), make([]int16, 4))
+			part := &partialPart{to: 4, groups: map[string]*groupPartial{"": {aggregate: a}}}
+			m.partialParts = append(m.partialParts, part)
+		}
+		j := m.newJoiner(m.fn)
+		j.mergePartials("")
+		if j.outOfOrder[0] != (parts > 1) || j.outOfOrder[1] {
+			t.Fatalf("%d parts: out of order: %v", parts, j.outOfOrder)
+		}
+	}
+}
+
+// A sum that is infinite is an error; where the order of series has to be known it may be finite in that.
+func TestPartials_infinite(t *testing.T) {
+	p := saltedPlan("sum")
+	for _, needsOrder := range []bool{false, true} {
+		m := New(p, nil)
+		if err := m.Add(p.Ranges[0], partialBatch(partialRow(p, 0, math.Inf(1), 0, 1))); err != nil {
+			t.Fatal(err)
+		}
+		m.needsSpanOrder = needsOrder
+		_, err := m.Finish()
+		var infinite *aggregate.InfinityError
+		if errors.As(err, &infinite) == needsOrder || errors.Is(err, ErrOrder) != needsOrder {
+			t.Errorf("needs the order of series: %v: got %v", needsOrder, err)
+		}
+	}
+}
+
+// Before buckets are filled they are counted, of groups that have members, and never more than the answer has.
+func TestBounds_filledAhead(t *testing.T) {
+	const month = 30 * 86_400_000
+	member := []*seriesData{{hasData: true}}
+	for _, c := range []struct {
+		what   string
+		change func(*scanplan.Plan)
+		spans  []*seriesData
+		want   int
+	}{
+		{"buckets", func(*scanplan.Plan) {}, member, 12},
+		{"rates", func(p *scanplan.Plan) { p.Rate = &scanplan.Rate{} }, []*seriesData{{}, {hasData: true}}, 11},
+		{"annotations alone", func(*scanplan.Plan) {}, []*seriesData{{}}, 0},
+		{"a begin before the rows", func(p *scanplan.Plan) { p.Start -= 600_000 }, member, 12},
+		{"a later begin", func(p *scanplan.Plan) { p.Start += 1_200_000 }, member, 10},
+		{"an earlier end", func(p *scanplan.Plan) { p.End -= 1_200_000 }, member, 10},
+		{"an end before the begin", func(p *scanplan.Plan) { p.End = p.Start - 600_000 }, member, 0},
+		{"31 months, each counted as 30 days", func(p *scanplan.Plan) {
+			p.To = p.From + 31*month/1000
+			p.End = p.To * 1000
+			d := p.Downsample
+			d.Interval, d.Calendar, d.Count, d.Unit, d.Zone = month, true, 1, "n", "UTC"
+		}, member, 30},
+	} {
+		p := newPlan(encoding.DefaultSchema(), uid(1), base*1000, (base+7200)*1000,
+			&scanplan.Downsample{Interval: 600_000, Function: "sum", Fill: scanplan.FillZero})
+		p.From, p.To = base/3600*3600, base/3600*3600+7200
+		p.Start, p.End = p.From*1000, p.To*1000
+		p.Aggregator = "sum"
+		c.change(p)
+		got := 0
+		m := New(p, nil)
+		m.SetBounds(Bounds{Points: func(n int) error { got += n; return nil }})
+		a := &aggregation{m: m}
+		if err := a.columns.init(p, m); err != nil {
+			t.Fatal(err)
+		}
+		if err := a.countPointsAhead(groupMembers{spans: c.spans}); err != nil || got != c.want {
+			t.Errorf("%s: %v, %d points are counted, want %d", c.what, err, got, c.want)
+		}
 	}
 }

@@ -290,7 +290,7 @@ func (a *aggregation) countGroup(p *encoding.Points) error {
 // fillsBuckets reports whether each group has a point in every bucket, so that their
 // number is known before they are made.
 func (a *aggregation) fillsBuckets() bool {
-	return a.joiner == nil && a.columns.bucketer != nil && a.columns.bucketer.Fills()
+	return a.columns.bucketer != nil && a.columns.bucketer.Fills() // a joiner has no columns
 }
 
 // countPointsAhead counts the points of a group with fill before any bucket is filled:

@@ -306,6 +306,37 @@ func TestHistograms_lines(t *testing.T) {
 		"_OVERFLOW [000001000001000001 000001000001000002] 460000=4")
 }
 
+// In calendar buckets, which begin where each series begins, a series has the lines that it has alone.
+func TestHistograms_calendar(t *testing.T) {
+	p, _ := twoHosts()
+	p.Aggregator, p.Histograms.Percentiles = scanplan.None, nil
+	p.Downsample = &scanplan.Downsample{Interval: 420_000, Count: 7, Unit: "m", Calendar: true, Zone: "UTC",
+		Function: "sum", Fill: scanplan.FillNone}
+	var all []histogramSeries
+	for i := range 3 {
+		one := histogramSeries{[]encoding.TagPair{operatortest.Tag(1, i+1)}, map[int64]encoding.Histogram{}}
+		for k := range int64(8) {
+			at := p.Start + 200_000*int64(i) + (390_000+100_000*int64(i))*k
+			one.at[at] = encoding.NewHistogram([]encoding.HistogramBucket{{Lower: 0, Upper: 1, Count: k + 1}}, 0, 0)
+		}
+		all = append(all, one)
+	}
+	lines := func(of ...histogramSeries) (out []string) {
+		m := histogramTable(p.Schema, p.Metric, of)
+		groups, err := readHistograms(t, m, p, scanplan.PerSeries, p.Ranges, 0, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range groups {
+			out = append(out, lineText(&groups[i]))
+		}
+		return out
+	}
+	if d := cmp.Diff(slices.Concat(lines(all[0]), lines(all[1]), lines(all[2])), lines(all...)); d != "" {
+		t.Errorf("alone -, together +: %s", d)
+	}
+}
+
 // A histogram of another codec, a damaged one, or too little memory fails the query.
 func TestHistograms_errors(t *testing.T) {
 	p, all := twoHosts()

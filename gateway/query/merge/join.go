@@ -224,7 +224,6 @@ func (j *joiner) addGap(a, b *run) {
 	// the columns of the series have them.
 	earlier, later := j.fn.GapNeeds()
 	if earlier && !a.knowsLast || later && !b.knowsFirst {
-		j.inexact = true
 		j.m.needsSpanOrder = true
 		return
 	}

@@ -3,9 +3,11 @@ package merge
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	arrowmemory "github.com/apache/arrow/go/v15/arrow/memory"
@@ -218,11 +220,19 @@ func orderCases() []orderCase {
 		{"a gap in a sum", "zimsum", scanplan.FillNone, partial, gap, false, false},
 		{"a series before a sum, roughly", "zimsum", scanplan.FillNone, perSeries, rounding, false, true},
 		{"a series before a difference", "diff", scanplan.FillNone, perSeries, rounding, true, true},
+		{"differences of two salts", "diff", scanplan.FillNone, partial, rounding, false, false},
+		{"maxima of two salts", "max", scanplan.FillNone, partial, rounding, false, false},
+		{"a zero of a series next to -0.0", "min", scanplan.FillNone, perSeries,
+			[]orderPoint{{0, 0, 0, 0}, {1, 0, 0, negativeZero}}, true, false},
+		{"NaN in a product", "mult", scanplan.FillNaN, partial, absent(5), true, false},
+		{"NaN in a difference", "diff", scanplan.FillNaN, partial, absent(5), true, false},
 		{"percentiles of hours", "p99", scanplan.FillNone, partial, absent(5), false, false},
 		{"NaN in a percentile", "p99", scanplan.FillNaN, partial, absent(5), false, false},
 		{"zeros in a percentile", "p99", scanplan.FillZero, partial, absent(5), true, true},
 		{"a gap in a percentile", "p99", scanplan.FillNone, partial, gap, true, true},
 		{"percentiles of two salts", "median", scanplan.FillNone, partial, rounding, true, true},
+		{"percentiles of two salts, then of one", "median", scanplan.FillNone, partial,
+			[]orderPoint{{0, 0, 0, 1}, {1, 0, 0, 2}, {1, 0, 1, 3}}, true, true},
 		{"a series next to a percentile", "median", scanplan.FillNone, perSeries, rounding, true, true},
 	}
 }
@@ -291,11 +301,20 @@ func mergedBy(t testContext, m *Merger, table *operatortest.Store, p *scanplan.P
 	return m.Finish()
 }
 
-// Annotations of series count in the memory of the merge.
-func TestSegmentSize_notes(t *testing.T) {
-	without, with := batch.Series{}, batch.Series{Notes: [][]byte{make([]byte, 300), make([]byte, 40)}}
-	if grown := segmentSize(&with) - segmentSize(&without); grown != 340 {
-		t.Errorf("annotations of 340 bytes count as %d", grown)
+// Annotations, buckets and points of series count in the memory of the merge, which may take all of its limit.
+func TestSegmentSize(t *testing.T) {
+	with := batch.Series{
+		Notes: [][]byte{make([]byte, 300), make([]byte, 40)}, Time: make([]int64, 3), Raw: ints(0, 1, 2, 3),
+	}
+	if grown := segmentSize(&with) - segmentSize(&batch.Series{}); grown != 340+3*bucketBytes+2*pointBytes {
+		t.Errorf("annotations of 340 bytes, 3 buckets and 2 points count as %d", grown)
+	}
+	m := New(&scanplan.Plan{MaxBytes: 100}, nil)
+	if err := m.account(100); err != nil {
+		t.Errorf("100 bytes of 100: %v", err)
+	}
+	if err := m.account(1); err == nil {
+		t.Error("101 bytes of 100: want an error")
 	}
 }
 
@@ -321,6 +340,129 @@ func TestAligned_notWithSeries(t *testing.T) {
 		})
 		if mixed := modes[0] != modes[1]; errors.Is(err, ErrOrder) != mixed || !mixed && err != nil {
 			t.Errorf("parts of modes %q: got %v", modes, err)
+		}
+	}
+}
+
+func alignedBatch(row *batch.Aligned) batch.Record {
+	w := batch.NewAlignedWriter(arrowmemory.DefaultAllocator)
+	defer w.Release()
+	w.Append(row)
+	return w.Record()
+}
+
+// An aggregate that is infinite is an error, and an integer of the same bits is none.
+func TestAligned_infinity(t *testing.T) {
+	s := encoding.DefaultSchema()
+	p := operatortest.Plan(s, uid(1), base, base+3600)
+	one := tagged(s, encoding.Points{}, 1, 1)
+	for _, kind := range []uint8{0, batch.AlignedFloat} {
+		m := New(&p, nil)
+		err := m.Add(p.Ranges[0], alignedBatch(&batch.Aligned{Kind: kind, Time: []int64{p.Start},
+			Bits: []uint64{math.Float64bits(math.Inf(1))}, Spans: [][]byte{one.span(s)}, Flags: []uint8{0}}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var infinite *aggregate.InfinityError
+		if _, err := m.Finish(); errors.As(err, &infinite) != (kind == batch.AlignedFloat) {
+			t.Errorf("kind %d: got %v", kind, err)
+		}
+	}
+}
+
+// Rows that no part can have aligned are refused: each would make a wrong answer, or another panic.
+func TestAligned_refuses(t *testing.T) {
+	s := encoding.DefaultSchema()
+	span := func(n uint64) []byte { one := tagged(s, encoding.Points{}, 1, n); return one.span(s) }
+	row := func(change func(*batch.Aligned)) *batch.Aligned {
+		a := &batch.Aligned{Time: []int64{base * 1000, (base + 60) * 1000}, Bits: []uint64{1, 2},
+			Spans: [][]byte{span(1), span(2)}, Flags: []uint8{0, 0}}
+		change(a)
+		return a
+	}
+	asIs := func(*batch.Aligned) {}
+	asRates := func(a *batch.Aligned) {
+		a.Kind = batch.AlignedFloat
+		for i := range int64(4) {
+			a.AddEdge(encoding.IntValue(i))
+		}
+	}
+	rate := func(p *scanplan.Plan) { p.Rate = &scanplan.Rate{} }
+	f := func(what, want string, change func(*scanplan.Plan), rows ...*batch.Aligned) {
+		t.Helper()
+		p := operatortest.Plan(s, uid(1), base, base+3600)
+		change(&p)
+		var err error
+		m := New(&p, nil)
+		for _, r := range rows {
+			if err == nil {
+				err = m.Add(p.Ranges[0], alignedBatch(r))
+			}
+		}
+		if got := fmt.Sprint(err); !strings.Contains(got, want) {
+			t.Errorf("%s: got %v, want %s", what, got, want)
+		}
+	}
+	f("a row", "<nil>", func(*scanplan.Plan) {}, row(asIs))
+	f("two of other groups", "<nil>", func(*scanplan.Plan) {}, row(asIs),
+		row(func(a *batch.Aligned) { a.Group = []byte{1} }))
+	f("two of a group", "comes twice", func(*scanplan.Plan) {}, row(asIs), row(asIs))
+	f("buckets", "cannot have them", func(p *scanplan.Plan) {
+		p.Downsample = &scanplan.Downsample{Interval: 60_000, Function: "sum"}
+	}, row(asIs))
+	f("two salts", "cannot have them", func(p *scanplan.Plan) { p.Ranges = append(p.Ranges, p.Ranges[0]) }, row(asIs))
+	f("one span twice", "want them ascending", func(*scanplan.Plan) {},
+		row(func(a *batch.Aligned) { a.Spans[1] = a.Spans[0] }))
+	f("rates", "<nil>", rate, row(asRates))
+	f("rates without edges", "lacks edges", rate, row(func(a *batch.Aligned) { a.Kind = batch.AlignedFloat }))
+	f("rates of a series that begins late", "<nil>", rate, row(func(a *batch.Aligned) {
+		asRates(a)
+		a.EdgeBits, a.EdgeFloat, a.Flags[1] = a.EdgeBits[:3], a.EdgeFloat[:3], batch.SpanLate
+	}))
+	f("rates that are integers", "that are integers", rate, row(func(a *batch.Aligned) { asRates(a); a.Kind = 0 }))
+	f("annotations alone", "<nil>", rate, row(func(a *batch.Aligned) {
+		a.Time, a.Bits, a.Flags = nil, nil, []uint8{batch.SpanAnnotationsOnly, batch.SpanAnnotationsOnly}
+	}))
+	f("members without times", "2 members with points and 0 times", func(*scanplan.Plan) {},
+		row(func(a *batch.Aligned) { a.Time, a.Bits = nil, nil }))
+	f("times without members", "0 members with points and 2 times", func(*scanplan.Plan) {},
+		row(func(a *batch.Aligned) { a.Flags = []uint8{batch.SpanAnnotationsOnly, batch.SpanAnnotationsOnly} }))
+}
+
+// Aligned rows count in the merge's memory by their times and their members, and so do annotations.
+func TestAligned_memory(t *testing.T) {
+	s := encoding.DefaultSchema()
+	p := operatortest.Plan(s, uid(1), base, base+3600)
+	used := func(times, members, notes int) int64 {
+		row := &batch.Aligned{}
+		for i := range times {
+			row.Time, row.Bits = append(row.Time, base*1000+int64(i)), append(row.Bits, 1)
+		}
+		for i := range members {
+			one := tagged(s, encoding.Points{}, 1, uint64(i+1))
+			row.Spans, row.Flags = append(row.Spans, one.span(s)), append(row.Flags, 0)
+		}
+		if notes > 0 {
+			row.Notes, row.NoteSpan = [][]byte{make([]byte, notes)}, []int32{int32(members - 1)}
+		}
+		m := New(&p, nil)
+		if err := m.Add(p.Ranges[0], alignedBatch(row)); err != nil {
+			t.Fatal(err)
+		}
+		return m.used
+	}
+	one := used(1, 1, 0)
+	for _, c := range []struct {
+		what string
+		got  int64
+		each int64
+	}{
+		{"times", used(1001, 1, 0) - one, 16},
+		{"members", used(1, 1001, 0) - one, alignedMemberBytes + spanBytes},
+		{"bytes of an annotation", used(1, 1, 1000) - one, 1},
+	} {
+		if c.got < 1000*c.each || c.got > 3000*c.each {
+			t.Errorf("1,000 %s more count as %d bytes, want %d for each", c.what, c.got, c.each)
 		}
 	}
 }

@@ -3,7 +3,9 @@ package merge
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -301,16 +303,52 @@ func TestKeep(t *testing.T) {
 func TestOverlap(t *testing.T) {
 	s := encoding.DefaultSchema()
 	p := plan("sum")
-	span := tagged(s, encoding.Points{}, 1, 1)
-	m := New(p, nil)
-	for _, offset := range []int64{0, 20} {
-		if err := m.Add(p.Ranges[0],
-			record(batch.Series{Span: span.span(s), Raw: ints(offset, 1, offset+60, 2)})); err != nil {
-			t.Fatal(err)
+	one := tagged(s, encoding.Points{}, 1, 1)
+	span := one.span(s)
+	note := batch.Series{Span: span, Notes: [][]byte{[]byte("a")}} // has no time
+	for _, c := range []struct {
+		want string
+		rows []batch.Series
+	}{
+		{"another goes on until", []batch.Series{{Span: span, Raw: ints(0, 1, 60, 2)}, {Span: span, Raw: ints(20, 3)}}},
+		{"another goes on until", []batch.Series{{Span: span, Raw: ints(0, 1, 60, 2)}, {Span: span, Raw: ints(60, 3)}}},
+		{"another goes on until", []batch.Series{{Span: span, Raw: ints(60, 1)}, note, {Span: span, Raw: ints(0, 3)}}},
+		{"want ascending times", []batch.Series{{Span: span, Raw: ints(60, 1, 0, 2)}}},
+		{"want ascending times", []batch.Series{{Span: span, Raw: ints(60, 1, 60, 2)}}},
+		{"<nil>", []batch.Series{{Span: span, Raw: ints(0, 1, 60, 2)}, note, {Span: span, Raw: ints(61, 3)}}},
+	} {
+		m := New(p, nil)
+		for _, row := range c.rows {
+			if err := m.Add(p.Ranges[0], record(row)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := m.Finish(); !strings.Contains(fmt.Sprint(err), c.want) {
+			t.Errorf("%v: got %v, want %s", c.rows, err, c.want)
 		}
 	}
-	if _, err := m.Finish(); err == nil || !strings.Contains(err.Error(), "another goes on until") {
-		t.Errorf("got %v, want that another row goes on", err)
+}
+
+// A segment reaches from the first to the last of the times of its buckets and its points.
+func TestExtent(t *testing.T) {
+	for _, c := range []struct {
+		buckets, points []int64
+		first, last     int64
+	}{
+		{nil, nil, 0, 0},
+		{[]int64{20, 30}, nil, 20, 30},
+		{nil, []int64{20, 30}, 20, 30},
+		{[]int64{20, 30}, []int64{10, 15}, 10, 30},
+		{[]int64{20, 30}, []int64{40, 50}, 20, 50},
+		{[]int64{20, 30}, []int64{10, 40}, 10, 40},
+	} {
+		s := &segment{time: c.buckets}
+		s.raw.Time = c.points
+		first, last, ok := extent(s)
+		if first != c.first || last != c.last || ok != (c.last > 0) {
+			t.Errorf("buckets %v, points %v: got %d to %d, %v, want %d to %d", c.buckets, c.points, first, last, ok,
+				c.first, c.last)
+		}
 	}
 }
 
@@ -334,15 +372,19 @@ func TestMemory(t *testing.T) {
 	f("filled series", 90_000, &scanplan.Downsample{Interval: 1000, Function: "sum", Fill: scanplan.FillNaN})
 }
 
-// A grid that takes all of MaxBytes is made, one that takes more is not.
+// A grid that takes all of MaxBytes is made, and counted, one that takes more is not.
 func TestMemory_grid(t *testing.T) {
 	p := newPlan(encoding.DefaultSchema(), uid(1), base*1000, (base+3600)*1000,
 		&scanplan.Downsample{Interval: 1000, Function: "sum", Fill: scanplan.FillNaN})
 	var c columns
-	if err := c.init(p, New(p, nil)); err != nil {
+	m := New(p, nil)
+	if err := c.init(p, m); err != nil {
 		t.Fatal(err)
 	}
 	need := c.bucketer.GridLen() * bucketBytes
+	if _, err := c.bucketer.Grid(); err != nil || m.used < need {
+		t.Errorf("%v, a grid of %d bytes counts as %d", err, need, m.used)
+	}
 	for limit, want := range map[int64]bool{need: false, need - 1: true} {
 		p.MaxBytes = limit
 		var m *MemoryError
@@ -382,18 +424,70 @@ func TestMemory_filled(t *testing.T) {
 	}
 }
 
-// Rates of stored points take memory of their own, the points as they are do not.
-func TestMemory_rates(t *testing.T) {
+// What a series' columns take is counted before they are made: nothing where they are used as they came.
+func TestMemory_columns(t *testing.T) {
 	var points encoding.Points
 	for i := range int64(10) {
 		points.Append(i, encoding.IntValue(i))
 	}
-	segments := []*segment{{raw: points}, {raw: points}}
-	for need, rate := range map[int64]*scanplan.Rate{0: nil, 20 * pointBytes: {}} {
-		c := columns{rate: rate}
-		if got := c.bytesNeeded(segments); got != need {
-			t.Errorf("with rates %v: got %d bytes, want %d", rate != nil, got, need)
+	raw, ready := &segment{raw: points}, &segment{time: []int64{0, 60_000}, value: []float64{1, 2}}
+	rate, buckets := &scanplan.Rate{}, &scanplan.Downsample{Interval: 60_000, Function: "sum"}
+	for _, c := range []struct {
+		what     string
+		rate     *scanplan.Rate
+		d        *scanplan.Downsample
+		segments []*segment
+		want     int64 // points
+	}{
+		{"points as they are", nil, nil, []*segment{raw, raw}, 0},
+		{"rates", rate, nil, []*segment{raw, raw}, 20},
+		{"buckets as they came", nil, buckets, []*segment{ready}, 0},
+		{"rates of buckets", rate, buckets, []*segment{ready}, 2},
+		{"buckets of two parts", nil, buckets, []*segment{ready, ready}, 4},
+		{"buckets of points", nil, buckets, []*segment{raw}, 10},
+	} {
+		p := newPlan(encoding.DefaultSchema(), uid(1), base*1000, (base+3600)*1000, c.d)
+		p.Rate = c.rate
+		m := New(p, nil)
+		var columns columns
+		if err := columns.init(p, m); err != nil {
+			t.Fatal(err)
 		}
+		if got := columns.bytesNeeded(c.segments); got != c.want*pointBytes {
+			t.Errorf("%s: got %d bytes, want those of %d points", c.what, got, c.want)
+		}
+
+		// Of a group the stored points alone are counted at its begin, as far as the groups before had fewer.
+		for _, n := range []int{100, 100, 101} {
+			used := m.used
+			columns.reset()
+			if err := columns.reserve(n); err != nil {
+				t.Fatal(err)
+			}
+			want := int64(0)
+			if c.rate == nil && c.d == nil && (used == 0 || n == 101) {
+				want = int64(n) * pointBytes
+			}
+			if got := m.used - used; got != want {
+				t.Errorf("%s: a group of %d points counts as %d bytes, want %d", c.what, n, got, want)
+			}
+			room := min(len(columns.times.chunk), len(columns.bits.chunk), len(columns.floats.chunk))
+			if want > 0 && room != n {
+				t.Errorf("%s: room for %d points is made at once, want %d", c.what, room, n)
+			}
+		}
+	}
+}
+
+// The memory of a group's columns is used again for the next group.
+func TestColumns_reset(t *testing.T) {
+	var c columns
+	begin := func() (begins []any) {
+		c.reset()
+		return []any{&c.times.alloc(1)[0], &c.values.alloc(1)[0], &c.bits.alloc(1)[0], &c.floats.alloc(1)[0]}
+	}
+	if first, second := begin(), begin(); !slices.Equal(first, second) {
+		t.Errorf("columns begin at %v, then at %v", first, second)
 	}
 }
 

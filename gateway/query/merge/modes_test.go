@@ -23,6 +23,7 @@ type modeCase struct {
 	mode  scanplan.Mode
 	hours int64
 	older bool // the first part is merged as older hours
+	gap   bool // a series has no points from some time before the second hour to some time after its begin
 }
 
 // modeHours is the length of the plans of modeCases.
@@ -68,6 +69,7 @@ func modeCases() (out []modeCase) {
 	add("partial, of all", partial, modeHours, buckets)
 	add("partial, filled", partial, 1, filled)
 	add("partial percentiles", partial, 1, func(p *scanplan.Plan) { buckets(p); p.Aggregator = "p50" })
+	add("partial, with a gap", partial, 1, func(p *scanplan.Plan) { buckets(p); p.Aggregator = "max" }).gap = true
 	add("aligned", scanplan.Aligned, 1, asIs)
 	add("aligned rates", scanplan.Aligned, 1, rates)
 	add("windows", scanplan.PerSeries, 1, windows(nil))
@@ -84,8 +86,9 @@ func modeCases() (out []modeCase) {
 }
 
 // modeTable has three series of metric 1 in two groups, with points at the same times and with annotations, and two
-// with annotations alone, one of them in a group of its own; and so it has histograms of metric 2.
-func modeTable() *operatortest.Store {
+// with annotations alone, one of them in a group of its own; and so it has histograms of metric 2. With a gap the first
+// series has no points for more than half an hour.
+func modeTable(gap bool) *operatortest.Store {
 	s := encoding.DefaultSchema()
 	var histograms []histogramSeries
 	for i, group := range []int{1, 2, 1, 2, 3} {
@@ -105,6 +108,9 @@ func modeTable() *operatortest.Store {
 		if i < 3 {
 			points := encoding.Points{}
 			for at := int64(base); at < base+modeHours*3600; at += 300 {
+				if gap && i == 0 && at > base+1800 && at < base+4800 {
+					continue
+				}
 				points.Append(at*1000, encoding.IntValue(at%7+int64(i)))
 			}
 			m.Load(s, uid(1), operatortest.Series{Tags: one.tags, Points: points})
@@ -209,22 +215,30 @@ func addAll(m *Merger, part scanplan.KeyRange, records []batch.Record) error {
 // its bounds fails, a merge ends with that error, and holds nothing but the older hours that it continued. When it has
 // succeeded it holds the points of the groups, which it has counted.
 func TestModes_bounds(t *testing.T) {
-	table := modeTable()
 	for _, c := range modeCases() {
+		table := modeTable(c.gap)
 		all, parts := c.records(t, table)
 		guardtest.EachCall(t, func(g *guardtest.Guard) error {
 			var held, counted, want int64
 			groups, older, err := c.merged(all, parts, Bounds{
 				Reserve: func(n int64) error {
+					if n <= 0 {
+						t.Errorf("%s: %d bytes are reserved", c.name, n)
+					}
 					if err := g.Reserve(n); err != nil {
 						return err
 					}
 					held += n
 					return nil
 				},
-				Release: func(n int64) { held -= n },
-				Check:   g.Check,
-				Points:  func(n int) error { counted += int64(n); return g.Check() },
+				Release: func(n int64) {
+					if n <= 0 {
+						t.Errorf("%s: %d bytes are released", c.name, n)
+					}
+					held -= n
+				},
+				Check:  g.Check,
+				Points: func(n int) error { counted += int64(n); return g.Check() },
 			}, false)
 			if older != nil {
 				want = older.Bytes()

@@ -372,7 +372,7 @@ func (sg *olderGroup) changedBy(tail *OlderMember, first FirstPoint, how Arithme
 		return sg.members || tail != nil
 	}
 	// Integers before its first point become floats if that is one.
-	return sg.members && sg.integers && first.Float
+	return sg.integers && first.Float
 }
 
 // ChangedBy reports whether a span with points changes final points of its group with its newer

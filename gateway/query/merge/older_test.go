@@ -128,7 +128,11 @@ func continued(p *scanplan.Plan, all []series, seam int64, pick choose) ([]Group
 		return nil, err
 	}
 
-	m = New(st.ContinuedPlan(&newer), nil)
+	from := st.ContinuedPlan(&newer)
+	if from.Start != from.From*1000 || from.From > seam || from.To != newer.To || from.End != newer.End {
+		return nil, fmt.Errorf("%s continues %s", from, &older)
+	}
+	m = New(from, nil)
 	if err := m.Continue(st); err != nil {
 		return nil, err
 	}
@@ -223,6 +227,86 @@ func TestStretch_memory(t *testing.T) {
 		if held < st.Bytes() || st.Bytes() < int64(len(st.members))*olderMemberBytes {
 			t.Fatalf("%d bytes are counted for a stretch of %d members that takes %d", held, len(st.members),
 				st.Bytes())
+		}
+	}
+}
+
+// Newer points change final ones where they are of a series that has ended, or make its group another one than it was.
+func TestOlderHours_changedBy(t *testing.T) {
+	st := &OlderHours{groups: map[string]olderGroup{
+		"integers": {members: true, integers: true}, "floats": {members: true}, "empty": {},
+	}}
+	ended, live, silent := &OlderMember{columns: true, ended: true}, &OlderMember{columns: true}, &OlderMember{}
+	integer, float, none := FirstPoint{Any: true}, FirstPoint{Any: true, Float: true}, FirstPoint{}
+	plain, fills, bogus := Arithmetic{}, Arithmetic{Fills: true}, Arithmetic{BogusStart: true}
+	for _, c := range []struct {
+		group string
+		tail  *OlderMember
+		first FirstPoint
+		how   Arithmetic
+		want  bool
+	}{
+		{"floats", ended, integer, plain, true}, {"floats", ended, none, plain, false},
+		{"floats", live, float, plain, false}, {"integers", live, float, fills, false},
+		{"floats", nil, none, fills, true}, {"empty", nil, none, fills, true},
+		{"integers", nil, none, plain, false}, {"integers", nil, none, bogus, false},
+		{"integers", nil, integer, bogus, true}, {"empty", nil, integer, bogus, false},
+		{"empty", silent, integer, bogus, true},
+		{"integers", nil, integer, plain, false}, {"integers", nil, float, plain, true},
+		{"integers", silent, float, plain, true}, {"floats", nil, float, plain, false},
+		{"empty", nil, float, plain, false},
+	} {
+		if got := st.ChangedBy(c.group, c.tail, c.first, c.how); got != c.want {
+			t.Errorf("%s, tail %+v, first point %+v, %+v: got %v, want %v", c.group, c.tail, c.first, c.how, got,
+				c.want)
+		}
+	}
+}
+
+// A member says when its last two values are, and all that it has counts as memory.
+func TestOlderHours_members(t *testing.T) {
+	s := encoding.DefaultSchema()
+	p := newPlan(s, uid(1), base*1000, (base+3600)*1000-1, nil)
+	p.Aggregator = "sum"
+	m, err := added(p, []series{tagged(s, ints(0, 1), 1, 1), tagged(s, ints(0, 1, 60, 2, 120, 3), 1, 2)},
+		func(int) int { return 0 })
+	if err != nil {
+		t.Fatal(err)
+	}
+	st, err := m.FinishOlder()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range [][2]int64{{base * 1000, -1}, {(base + 120) * 1000, (base + 60) * 1000}} {
+		if got := st.Members()[i].Last; got != want {
+			t.Errorf("member %d has its last values at %v, want %v", i, got, want)
+		}
+	}
+
+	one := OlderMember{Span: []byte("ab"), Time: make([]int64, 3), Raw: ints(0, 1), notes: [][]byte{[]byte("abc")}}
+	if got, want := st.add(one), int64(olderMemberBytes+2+3*bucketBytes+pointBytes+sliceBytes+3); got != want {
+		t.Errorf("a member takes %d bytes, want %d", got, want)
+	}
+}
+
+// The first new point of a span is in the first part that has one, whatever is added first, and never in the tail.
+func TestFirstNewPoint(t *testing.T) {
+	tail, b, a := &segment{raw: ints(0, 1)}, &segment{part: "b", raw: ints(0, 1)}, &segment{part: "a", time: []int64{1}}
+	again, note := &segment{part: "a", raw: ints(0, 1)}, &segment{part: "a"}
+	for i, c := range []struct {
+		segments []*segment
+		want     *segment
+	}{
+		{nil, nil}, {[]*segment{tail, note}, nil}, {[]*segment{tail, b}, b}, {[]*segment{tail, b, note, a}, a},
+		{[]*segment{a, b}, a}, {[]*segment{a, again}, a},
+	} {
+		var sp seriesData
+		for _, s := range c.segments {
+			s.next = nil
+			sp.addSegment(s)
+		}
+		if got := sp.firstNewPoint(); got != c.want {
+			t.Errorf("case %d: got %+v, want %+v", i, got, c.want)
 		}
 	}
 }

@@ -131,6 +131,75 @@ func TestPartials_proof(t *testing.T) {
 		func() *batch.Partial { r := partialRow(p, 1, 0, -1, 0); r.Live[2] = 0; return r }())
 }
 
+// A sum that a bucket of one part has is not rounded by that of another part that has none there, whichever is first.
+func TestPartials_notLive(t *testing.T) {
+	p := saltedPlan("sum")
+	m := New(p, nil)
+	first := partialRow(p, 0, 0, -1, 0)
+	first.Live[2] = 0
+	for salt, row := range []*batch.Partial{first, partialRow(p, 1, 1<<51, 0, 52)} {
+		if err := m.Add(p.Ranges[salt], partialBatch(row)); err != nil {
+			t.Errorf("salt %d: %v", salt, err)
+		}
+	}
+}
+
+// The groups of a part that is all of its plan come in the order of their keys, each once, and count as memory.
+func TestPartials_whole(t *testing.T) {
+	p := saltedPlan("sum")
+	p.Ranges = p.Ranges[:1]
+	row := func(key byte, members, notes int) *batch.Partial {
+		r := partialRow(p, 0, 1, 0, 1)
+		r.Group, r.Spans, r.Flags = []byte{key}, nil, nil
+		for i := range members {
+			one := tagged(p.Schema, encoding.Points{}, 1, uint64(i+1))
+			r.Spans, r.Flags = append(r.Spans, one.span(p.Schema)), append(r.Flags, 0)
+		}
+		for range notes {
+			r.Notes, r.NoteSpan = append(r.Notes, []byte("note")), append(r.NoteSpan, 0)
+		}
+		return r
+	}
+	m := New(p, nil)
+	for _, key := range []byte{2, 1} {
+		if err := m.Add(p.Ranges[0], partialBatch(row(key, 1, 0))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err := m.Add(p.Ranges[0], partialBatch(row(2, 1, 0)))
+	if err == nil || !strings.Contains(err.Error(), "comes twice") {
+		t.Errorf("got %v, want that a group comes twice", err)
+	}
+	groups, err := m.Finish()
+	if err != nil || len(groups) != 2 || groups[0].Key[0] != 1 || groups[1].Key[0] != 2 {
+		t.Errorf("got %v, %+v, want groups 1 and 2", err, groups)
+	}
+
+	used := func(r *batch.Partial) int64 {
+		m := New(p, nil)
+		if err := m.Add(p.Ranges[0], partialBatch(r)); err != nil {
+			t.Fatal(err)
+		}
+		return m.used
+	}
+	alone := row(1, 3, 0)
+	alone.Live, alone.A, alone.Low, alone.High = nil, nil, nil, nil
+	for i := range alone.Flags {
+		alone.Flags[i] = batch.EdgeAnnotationsOnly
+	}
+	const span = 1 + 3 + 6
+	for what, c := range map[string]struct{ got, want int64 }{
+		"a group":                         {used(row(1, 1, 0)), groupBytes + 4*partialBytes + span + wholeSpanBytes},
+		"a group of three":                {used(row(1, 3, 0)), groupBytes + 4*partialBytes + 3*(span+wholeSpanBytes)},
+		"two annotations":                 {used(row(1, 1, 2)) - used(row(1, 1, 0)), 2 * (sliceBytes + 4)},
+		"a group of members without data": {used(alone), groupBytes + 3*span},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s counts as %d bytes, want %d", what, c.got, c.want)
+		}
+	}
+}
+
 // Where several parts of a salt follow each other, empty buckets are filled only where none of them
 // has the series' buckets.
 func TestPartials_filledOnce(t *testing.T) {

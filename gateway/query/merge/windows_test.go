@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -15,6 +16,7 @@ import (
 	"downpour/encoding/scanplan"
 	"downpour/encoding/seedtest"
 	"downpour/pushdown/operator"
+	"downpour/pushdown/operator/aggregate"
 	"downpour/pushdown/operator/operatortest"
 	"downpour/pushdown/operator/window"
 )
@@ -43,6 +45,9 @@ func TestWindows_cut(t *testing.T) {
 			Range:    []int64{1, 1000, 61_003, 300_000, 3600_000, 2 * 3600_000}[r.IntN(6)],
 			First:    base*1000 + r.Int64N(3*3600_000) - 600_000,
 			Step:     []int64{500, 10_000, 300_000, 3700_000}[r.IntN(4)],
+		}
+		if r.IntN(2) == 0 {
+			p.Window.First -= p.Window.First % 1000 // so that a window begins where a part does
 		}
 		p.Window.Last = p.Window.First + p.Window.Step*r.Int64N(1000)
 
@@ -79,6 +84,55 @@ func TestWindows_cut(t *testing.T) {
 	}
 	if shipped > read/2 {
 		t.Errorf("parts shipped %d bytes of %d that they read, want half of it at most", shipped, read)
+	}
+}
+
+// Windows of a function that nobody knows, and a group of several series, are refused.
+func TestWindows_refuses(t *testing.T) {
+	p := operatortest.Plan(encoding.DefaultSchema(), uid(1), base, base+3600)
+	p.Aggregator, p.Window = scanplan.None, &scanplan.Window{Function: "nope", Range: 1000, Step: 1000,
+		First: p.Start, Last: p.End}
+	if _, err := New(&p, nil).Finish(); err == nil || !strings.Contains(err.Error(), "nope") {
+		t.Errorf("got %v, want that there is no such function", err)
+	}
+
+	p.Aggregator, p.Window.Function = "sum", "rate"
+	var out encoding.Points
+	w, err := newWindows(New(&p, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.points(make([]aggregate.Series, 2), &out); err == nil || !strings.Contains(err.Error(), "2 series") {
+		t.Errorf("got %v, want that there are two series", err)
+	}
+
+	for _, c := range []struct {
+		segments []*segment
+		ok       bool
+	}{
+		{[]*segment{{time: []int64{5, 6}, value: []float64{1, 2}}, {time: []int64{7}, value: []float64{3}}}, true},
+		{[]*segment{{time: []int64{5, 5}, value: []float64{1, 2}}}, false},
+		{[]*segment{{time: []int64{5, 7, 6}, value: []float64{1, 2, 3}}}, false},
+		{[]*segment{{time: []int64{5, 6}, value: []float64{1, 2}}, {time: []int64{6}, value: []float64{3}}}, false},
+		{[]*segment{{raw: ints(0, 1, 60, 2)}, {raw: ints(60, 2)}}, false},
+	} {
+		if _, err := w.ofSeries(nil, c.segments); (err == nil) != c.ok {
+			t.Errorf("%+v: got %v, want an error: %v", c.segments, err, !c.ok)
+		}
+	}
+
+	// A series may take its values as they have come, those of its points, and two at each time. A group takes it once.
+	segments := []*segment{{time: make([]int64, 3)}, {raw: ints(0, 1, 60, 2)}}
+	if got, want := w.bytesNeeded(segments), int64(5+2*p.Window.Len())*bucketBytes; got != want {
+		t.Errorf("a series takes %d bytes, want %d", got, want)
+	}
+	if err := w.begin(); err != nil || w.merger.used != 0 {
+		t.Errorf("%v, %d bytes are counted where series are not grouped", err, w.merger.used)
+	}
+	p.Window.Groups = &scanplan.WindowGroups{Function: window.Max}
+	want := int64(2*p.Window.Len()) * bucketBytes
+	if err := w.begin(); err != nil || w.merger.used != want || w.bytesNeeded(segments) != 0 {
+		t.Errorf("%v, a group counts as %d bytes, its series as %d", err, w.merger.used, w.bytesNeeded(segments))
 	}
 }
 
