@@ -266,15 +266,11 @@ func (k *Block) unpack(to Points, s *Scratch) error {
 	}
 	words := room(&s.words, k.Integers.n+k.Floats.n)
 	integers, floats := words[:k.Integers.n], words[k.Integers.n:]
-	if len(integers) > 0 {
-		k.Integers.Unpack(integers)
-	}
-	if len(floats) > 0 {
-		k.Floats.Words(floats)
-	}
+	k.Integers.Unpack(integers)
+	k.Floats.Words(floats)
 
 	at := 0
-	_, err := eachRun(k.runs, k.Points, func(r run) {
+	_, _ = eachRun(k.runs, k.Points, func(r run) { // parse has read them once
 		from := &integers
 		if r.float() {
 			from = &floats
@@ -283,8 +279,8 @@ func (k *Block) unpack(to Points, s *Scratch) error {
 		*from = (*from)[r.n:]
 		at += r.n
 	})
-	if err != nil || k.Times.Seconds() {
-		return err
+	if k.Times.Seconds() {
+		return nil
 	}
 	for i, o := range to.Offset {
 		if to.Flags[i]&FlagMillis == 0 && o%1000 != 0 {

@@ -22,16 +22,26 @@ func TestBlock_roundTrip(t *testing.T) {
 	t.Parallel()
 	var e Encoder
 	var s Scratch
+	var k Block
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawn(t)
 		b := e.Append([]byte("before"), p)[6:]
-		k, rest, err := Parse(append(slices.Clone(b), "behind"...))
+		rest, err := k.Parse(append(slices.Clone(b), "behind"...))
 		if err != nil || string(rest) != "behind" {
 			t.Fatalf("rest %q, %v: % X of %v", rest, err, b, p)
 		}
 		var got Points
 		if err := k.AppendTo(&got, &s); err != nil || !equal(got, p) {
 			t.Fatalf("got %v, %v, want %v: % X", got, err, p, b)
+		}
+		integers := 0
+		for _, f := range p.Flags {
+			if f&FlagFloat == 0 {
+				integers++
+			}
+		}
+		if k.OnlyIntegers() != (integers == p.Len()) || k.OnlyFloats() != (integers == 0) {
+			t.Fatalf("only integers: %v, only floats: %v, of %v", k.OnlyIntegers(), k.OnlyFloats(), p)
 		}
 		checkFused(t, &k, p)
 	})
@@ -44,7 +54,7 @@ func checkFused(t *rapid.T, k *Block, p Points) {
 	}
 	from := rapid.IntRange(0, p.Len()-1).Draw(t, "from")
 	to := rapid.IntRange(from+1, p.Len()).Draw(t, "to")
-	sums := make([]uint64, p.Len()+1)
+	sums := slices.Repeat([]uint64{99}, p.Len()+1)
 	k.Integers.Sums(sums)
 	sum, least, most := int64(0), int64(math.MaxInt64), int64(math.MinInt64)
 	for i := from; i < to; i++ {
@@ -127,6 +137,64 @@ func TestIntegers_within(t *testing.T) {
 	}
 }
 
+// Integers that have what they have more than the least one say of themselves what their bits say: that they are within
+// the bounds of those, and no others. Integers that are computed with as they are packed are all that few bits hold.
+func TestIntegers_withinBits(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		values      []int64
+		least, most int64
+		want        bool
+	}{
+		{[]int64{5, 5}, 5, 5, true}, {[]int64{5, 5}, 6, 9, false}, {[]int64{5, 5}, 1, 4, false},
+		{[]int64{0, 7, 3}, 0, 7, true}, {[]int64{0, 7, 3}, 0, 6, false}, {[]int64{0, 7, 3}, 1, 7, false},
+		{slices.Repeat([]int64{1<<32 - 1, 0, 1<<32 - 1}, 9), 0, 1<<32 - 1, true},
+		{[]int64{-1 << 62, 1 << 62, 0}, -1 << 62, 0, false},
+		{[]int64{math.MaxInt64 - 1, math.MaxInt64}, -1 << 53, 1 << 53, false},
+	} {
+		k, _, err := parseIntegers(appendIntegers(nil, c.values), len(c.values))
+		if err != nil || k.form != fromLeast || !k.Summable() {
+			t.Fatalf("%v: form %d, %v, summable: %v", c.values, k.form, err, k.Summable())
+		}
+		if got := k.Within(c.least, c.most); got != c.want {
+			t.Errorf("%v: within %d and %d: %v, want %v", c.values, c.least, c.most, got, c.want)
+		}
+	}
+	k, _, err := parseIntegers(appendIntegers(nil, []int64{0, 100, 250, 420}), 4)
+	if err != nil || k.form == differences && k.Summable() {
+		t.Errorf("form %d, %v, summable: %v", k.form, err, k.Summable())
+	}
+}
+
+// A few floats that are no decimals take their place and their words, wherever they are; and decimals of the most
+// digits take fewer bytes than words.
+func TestFloats_exceptions(t *testing.T) {
+	t.Parallel()
+	column := func(exceptions ...int) *floatColumn {
+		c := &floatColumn{size: 8}
+		for i := range 360 {
+			c.words = append(c.words, math.Float64bits(1000+float64(i%7)/100))
+		}
+		for _, i := range exceptions {
+			c.words[i] = 0x7FF8_0000_0000_0001
+		}
+		return c
+	}
+	without := len(column().append(nil))
+	for _, exceptions := range [][]int{{0}, {0, 1}, {15}, {14, 15, 16}, {100, 101}, {359}, {0, 15, 359}} {
+		if got := len(column(exceptions...).append(nil)); got > without+10*len(exceptions) {
+			t.Errorf("exceptions %v: %d bytes, %d without", exceptions, got, without)
+		}
+	}
+	least := &floatColumn{size: 8}
+	for i := range 100 {
+		least.words = append(least.words, math.Float64bits(float64(i%9+1)/1e17))
+	}
+	if n := len(least.append(nil)); n > 200 {
+		t.Errorf("100 decimals of 17 digits take %d bytes", n)
+	}
+}
+
 // Sums of packed numbers of every width, where lanes are full, are those of the numbers.
 //
 //fault:columns-lanes-run-over loads == 1<<(w-1) => loads == 1<<(w+1)
@@ -143,9 +211,12 @@ func TestPacked_sum(t *testing.T) {
 		if p.unpack(got); !slices.Equal(got, numbers) {
 			t.Fatalf("%d bits: unpacked %v, want %v", w, got, numbers)
 		}
-		for range 50 {
+		for i := range 80 {
 			from := r.IntN(len(numbers))
 			to := from + r.IntN(len(numbers)-from) + 1
+			if i < 30 { // where fewer than eight bytes are left
+				from, to = len(numbers)-i-1, len(numbers)
+			}
 			want := uint64(0)
 			for _, v := range numbers[from:to] {
 				want += v
@@ -232,7 +303,7 @@ func TestSizes_total(t *testing.T) {
 	t.Parallel()
 	var e Encoder
 	for kind, most := range map[string]int{
-		"constant": 45210, "walk": 48378, "counter": 61219, "small": 47063, "any": 123730,
+		"constant": 45210, "quarters": 42717, "walk": 48378, "counter": 61219, "small": 47063, "any": 123730,
 		"extreme": 124023, "wide": 70859, "percent": 32449, "cents": 30799, "float4": 80755,
 		"double": 127117, "nan": 123652, "smooth": 100818, "zeros": 40196,
 	} {

@@ -20,8 +20,8 @@ func drawn(t *rapid.T) Points {
 }
 
 var valueKinds = []string{
-	"constant", "walk", "counter", "small", "any", "extreme", "wide", "percent", "cents", "float4", "double",
-	"nan", "smooth", "zeros",
+	"constant", "walk", "counter", "small", "any", "extreme", "wide", "percent", "cents", "float4", "quarters",
+	"double", "nan", "smooth", "zeros",
 }
 
 // generate makes n points, fewer if they do not fit into an hour. Most values are of the first kind.
@@ -113,6 +113,8 @@ func (v *values) next(kind string, i int) (flags uint8, raw uint64) {
 		return double(float64(v.walk) / 100)
 	case "float4":
 		return FlagFloat | 3, uint64(math.Float32bits(v.r.Float32()))
+	case "quarters":
+		return double(float64(v.r.IntN(4000)) / 4)
 	case "nan":
 		return FlagFloat | 7, []uint64{
 			0x7FF8_0000_0000_0001, 0xFFF0_0000_0000_0001, 0x7FF0 << 48, 0xFFF0 << 48, 1 << 63, 0, 1,

@@ -39,7 +39,7 @@ type Floats struct {
 	// Decimals:
 	exponent   byte
 	integers   Integers
-	exceptions []byte
+	exceptions []byte // and what follows them
 }
 
 // floatColumn is a column of floats on its way to bytes.
@@ -260,9 +260,7 @@ func (c *Floats) parseDecimals(b []byte) (rest []byte, err error) {
 		return b, err
 	}
 	c.exceptions = rest
-	rest, err = c.eachException(func(int, uint64) {})
-	c.exceptions = c.exceptions[:len(c.exceptions)-len(rest)]
-	return rest, err
+	return c.eachException(func(int, uint64) {})
 }
 
 // eachException calls f for each exception, and returns what follows them.

@@ -100,12 +100,12 @@ func floatLength(bits uint64) uint8 {
 }
 
 // doubleBits returns the bits of a float's double. Those of a NaN are moved, because the processor would change
-// some of them.
+// some of them, and those of an infinity in the same way.
 func doubleBits(flags uint8, raw uint64) uint64 {
 	if flags&lengthMask == 7 {
 		return raw
 	}
-	if raw&0x7F80_0000 == 0x7F80_0000 && raw&0x007F_FFFF != 0 {
+	if raw&0x7F80_0000 == 0x7F80_0000 {
 		return raw>>31<<63 | 0x7FF<<52 | raw&0x007F_FFFF<<29
 	}
 	return math.Float64bits(float64(math.Float32frombits(uint32(raw))))

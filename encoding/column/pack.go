@@ -18,7 +18,7 @@ const (
 type packed struct {
 	n, width int
 	bits     []byte // the numbers
-	patches  []byte // of how many numbers the higher bits follow, and these; empty: of none
+	patches  []byte // of how many numbers the higher bits follow, these, and what follows them; empty: of none
 }
 
 // bestWidth returns the width at which numbers take the fewest bytes, and about these bytes. Sums are computed from
@@ -44,7 +44,7 @@ func bestWidth(numbers []uint64) (width, size int) {
 			// A patch has its place, and seven of the higher bits in a byte.
 			n = (n + 1 + 2*longer + higher/7) * 9 / 8
 		}
-		if n < size || n == size && longer == 0 {
+		if n < size || longer == 0 {
 			width, size = w, n
 		}
 	}
@@ -125,11 +125,8 @@ func parsePacked(b []byte, n int) (p packed, rest []byte, err error) {
 	}
 
 	p.patches = rest
-	if rest, err = p.eachPatch(func(int, uint64) {}); err != nil {
-		return p, b, err
-	}
-	p.patches = p.patches[:len(p.patches)-len(rest)]
-	return p, rest, nil
+	rest, err = p.eachPatch(func(int, uint64) {})
+	return p, rest, err
 }
 
 // eachPatch calls f for each number that has higher bits, and returns what follows the patches.

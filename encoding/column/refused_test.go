@@ -44,6 +44,7 @@ var columnCases = []struct{ name, body, want string }{
 	{"no distance", "06 00 000000 000000", "number in times is 0"},
 	{"the last at the end", "06 00 0004CF05 000000", ""},
 	{"the last behind the end", "06 00 0005CF05 000000", "last time is 3600"},
+	{"one at other distances", "01 00 0100 000000", "not at equal distances is 1"},
 	{"two at other distances", "02 00 01000101 00 000000", "not at equal distances is 2"},
 	{"three at other distances", "03 00 01000101 00 000000", ""},
 	{"no unit", "03 00 01000001 00 000000", "number in times is 0"},
@@ -51,6 +52,7 @@ var columnCases = []struct{ name, body, want string }{
 	{"a unit of more than an hour", "03 00 0100901C01 00 000000", "number in times is 3600"},
 	{"a distance of more than an hour", "03 00 010001901C 00 000000", "number in times is 3600"},
 
+	{"an integer of more than 64 bits", "01 00 0000 00 FFFFFFFFFFFFFFFFFF7F 00", "cut short"},
 	{"integers of no form", "06 00 00000A 020000", "form of integers is 2"},
 	{"56 bits", "01 00 0000 0000 38 00000000000000", ""},
 	{"57 bits", "01 00 0000 0000 39 0000000000000000", "width of packed numbers is 57"},
@@ -153,6 +155,22 @@ func TestBlock_times(t *testing.T) {
 	}
 }
 
+// A row's first and last millisecond are times of a block, and those next to them.
+func TestTimes_ends(t *testing.T) {
+	t.Parallel()
+	var p, got Points
+	for _, at := range []int32{0, 1, MaxOffset} {
+		p.Append(at, FlagMillis, 7)
+	}
+	k, _, err := Parse(new(Encoder).Append(nil, p))
+	if err == nil {
+		err = k.AppendTo(&got, new(Scratch))
+	}
+	if err != nil || !equal(got, p) {
+		t.Errorf("got %v, %v, want %v", got, err, p)
+	}
+}
+
 // What is said of a block by its first bytes is what Parse says, and nothing is said of one that has been cut there.
 func TestPeek(t *testing.T) {
 	t.Parallel()
@@ -188,5 +206,14 @@ func TestPeek(t *testing.T) {
 	}
 	if _, _, ok := Peek([]byte{Mark, 0}); ok {
 		t.Error("a block without anything has points")
+	}
+	if BeginsWithInteger([]byte{Mark, 9, 0x80}) {
+		t.Error("a block that is cut in its number of points begins with an integer")
+	}
+	other := binary.AppendUvarint([]byte{Mark - 1}, 6+checksumBytes)
+	other = append(other, 1, 0, 0, 0, 0, 0)
+	other = binary.LittleEndian.AppendUint32(other, crc32.Checksum(other, castagnoli))
+	if _, _, err := Parse(other); !errors.Is(err, ErrDamaged) {
+		t.Errorf("a block with another mark: got %v", err)
 	}
 }
