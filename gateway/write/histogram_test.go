@@ -2,6 +2,7 @@ package write
 
 import (
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -123,6 +124,41 @@ func TestParseHistogram_text(t *testing.T) {
 	}
 }
 
+// The shortest body is read, and one that is damaged is refused.
+func TestParseHistogram_body(t *testing.T) {
+	for body, ok := range map[string]bool{
+		"\x00\x00\x80\x01\x80\x01": true, "\x00\x00\x80\x01\x00": false, "\xff\xff\xff\xff\xff\xff": false,
+	} {
+		if _, err := ParseHistogram(base64.StdEncoding.EncodeToString([]byte(body))); (err == nil) != ok {
+			t.Errorf("% X: got %v", body, err)
+		}
+	}
+}
+
+// A request that has batches of its own has its histograms in them, another one in those of the shards.
+func TestRequestBatch_histograms(t *testing.T) {
+	w := newTestWriter(&memory{}, Config{RequestBatchFrom: 2, Histograms: 1})
+	defer w.Close()
+	never := newTestWriter(&memory{}, Config{})
+	defer never.Close()
+	s, err := w.series.Resolve(t.Context(), "m", oneTag)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for b, own := range map[*RequestBatch]bool{
+		w.RequestBatch(1): false, w.RequestBatch(2): true,
+		never.RequestBatch(0): false, never.RequestBatch(1000): false,
+	} {
+		if _, err := b.AddHistogram(t.Context(), s, 1356998400, []byte{1}); err != nil {
+			t.Fatal(err)
+		}
+		if (b.open != nil) != own {
+			t.Errorf("a batch of its own: %v, want %v", b.open != nil, own)
+		}
+		b.Send()
+	}
+}
+
 func TestParseBounds(t *testing.T) {
 	f := func(text string, lower, upper float32) {
 		t.Helper()
@@ -135,8 +171,12 @@ func TestParseBounds(t *testing.T) {
 	f("1f,2.5D", 1, 2.5)
 	f("1e-60,1", 0, 1)
 	for _, bad := range []string{"", "1", "1,2,3", "a,1", "1,", "f,1", "1x,2", "1ff,2"} {
-		if got, err := ParseBounds(bad); err == nil {
+		got, err := ParseBounds(bad)
+		if err == nil {
 			t.Errorf("%q is read as %v, want an error", bad, got)
+		}
+		if two := strings.Count(bad, ",") == 1; errors.Is(err, ErrValue) != two {
+			t.Errorf("%q: got %v, of a number: want %v", bad, err, two)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -325,7 +326,7 @@ func TestCanonical(t *testing.T) {
 		t.Errorf("%q and %q, tags %v", key, other, tags)
 	}
 	metric, back := parseCanonical(key)
-	if metric != "m" || canonical(metric, back) != key || len(back) != 2 {
+	if metric != "m" || !slices.Equal(back, []Tag{{"a", "2"}, {"b", "1"}}) {
 		t.Errorf("%q %v of %q", metric, back, key)
 	}
 }
@@ -355,5 +356,29 @@ func TestSeries_whoseFault(t *testing.T) {
 		if _, err := s.Resolve(t.Context(), "m", oneTag); !errors.Is(err, c.err) || IsStorage(err) != c.storage {
 			t.Errorf("%T %v: got %v, of the store: %t, want %t", c.err, c.err, err, IsStorage(err), c.storage)
 		}
+	}
+}
+
+// A cache has the bytes that are set, keeps a spelling of twice the names and some room at most, and nothing after
+// Drop.
+func TestSeries_cache(t *testing.T) {
+	s := NewSeries(SeriesConfig{Schema: encoding.DefaultSchema(), Names: &numbering{}, Auto: Auto{true, true, true},
+		Bytes: 1 << 20})
+	if s.cfg.Bytes != 1<<20 {
+		t.Errorf("%d bytes, want 1 MiB", s.cfg.Bytes)
+	}
+	k, err := s.Resolve(t.Context(), "m", oneTag)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := len(canonical("m", oneTag))
+	for _, spare := range []int{0, 1} {
+		spelling := fmt.Sprintf("m host=ubuntu%*s", 2*names+spellingRoom+spare-len("m host=ubuntu"), "")
+		if cached := s.cacheSpelling(spelling, "m", oneTag, k); cached != (spare == 0) {
+			t.Errorf("%d bytes of names, spelled in %d: cached: %v", names, len(spelling), cached)
+		}
+	}
+	if s.Drop(); s.findInto(new(SeriesKey), canonical("m", oneTag)) {
+		t.Error("a series is found that was dropped")
 	}
 }

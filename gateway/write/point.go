@@ -179,12 +179,12 @@ func ShortInt(text string) (v int64, ok bool) {
 // Source: PutDataPointRpc.importDataPoint.
 func ParseTime(text string) (int64, error) {
 	if text != "" {
-		if t, ok := ShortInt(text); ok && t > 0 && t <= maxMillis {
+		if t, _ := ShortInt(text); t > 0 && t <= maxMillis { // 0 if it is no short one
 			return t, nil
 		}
 	}
-	t, err := parseLong(strings.ReplaceAll(text, ".", ""))
-	if err != nil || t <= 0 || t > maxMillis {
+	t, _ := parseLong(strings.ReplaceAll(text, ".", "")) // 0 if it is none
+	if t <= 0 || t > maxMillis {
 		return 0, fmt.Errorf("invalid timestamp: %s", text)
 	}
 	return t, nil

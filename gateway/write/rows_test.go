@@ -190,6 +190,11 @@ func TestRows_index(t *testing.T) {
 			t.Fatalf("batch %d: -want +got\n%.2000s", batch, d)
 		}
 		r.reset()
+		kept := func(r row) bool { return r.key != nil || r.metric != nil }
+		if len(r.list)+len(r.log) > 0 || slices.ContainsFunc(r.list[:cap(r.list)], kept) {
+			t.Fatalf("batch %d: %d rows and %d bytes of entries are left, or keys are held", batch, len(r.list),
+				len(r.log))
+		}
 		if batch == 1 {
 			r.batch = math.MaxUint32 // the numbers begin anew at the next reset
 		}
@@ -354,5 +359,82 @@ func TestRows_grown(t *testing.T) {
 	first, second := r.add(&schema, s, 3600, entry), r.add(&schema, s, 3600, entry)
 	if want := rowCost + len(s.Metric) + encoding.BaseTimeWidth + len(s.Tags) + 3; first != want || second != 3 {
 		t.Errorf("grown by %d and %d, want %d and 3", first, second, want)
+	}
+}
+
+// A batch without a point has no mutation, and nothing of a histogram is held when its batch is done. A histogram grows
+// its batch by its cell and cost.
+func TestRows_empty(t *testing.T) {
+	r, schema := newRows(), encoding.DefaultSchema()
+	for _, form := range []Form{Single, MultiPoint, Appended, rollupCells} {
+		r.groupByRow()
+		if m, err := r.cells.build(r, form); err != nil || len(m) > 0 {
+			t.Errorf("form %d: %v, %v of no point", form, m, err)
+		}
+	}
+	s := newSeriesKey([]byte{0, 0, 1}, []byte{0, 0, 1, 0, 0, 2})
+	cell := &histogramCell{qualifier: []byte{6, 0, 9}, value: []byte{1, 2, 3, 4}}
+	r.add(&schema, s, 3600, rowItem{histogram: cell})
+	if grown := r.add(&schema, s, 3600, rowItem{histogram: cell}); grown != 3+4+rowCost {
+		t.Errorf("grown by %d, want %d", grown, 3+4+rowCost)
+	}
+	r.groupByRow()
+	if m, err := r.cells.build(r, Single); err != nil || len(m) != 1 {
+		t.Errorf("%v, %v, want one cell", m, err)
+	}
+	r.reset()
+	if all := r.histograms[:cap(r.histograms)]; len(r.histograms) > 0 || all[0].value != nil {
+		t.Errorf("%d histograms are left, or one is held: %v", len(r.histograms), all)
+	}
+	if all := r.cells.out[:1]; len(r.cells.out) > 0 || all[0].Value != nil {
+		t.Errorf("%d mutations are left, or one is held: %v", len(r.cells.out), all)
+	}
+}
+
+// Numbers of the first eight bytes are in no other order than what begins with these, and keys have in common what
+// both begin with.
+func TestEightBytes(t *testing.T) {
+	rnd := seedtest.Rand(t)
+	draw := func() []byte {
+		b := make([]byte, rnd.IntN(11))
+		for i := range b {
+			b[i] = byte(rnd.IntN(3)) * 127
+		}
+		return b
+	}
+	for range 2000 {
+		a, b := draw(), draw()
+		if bytes.Compare(a, b) < 0 && eightBytes(a) > eightBytes(b) {
+			t.Fatalf("% X is before % X, and %X behind %X", a, b, eightBytes(a), eightBytes(b))
+		}
+		n := commonPrefix(a, b)
+		if !bytes.Equal(a[:n], b[:n]) || n < len(a) && n < len(b) && a[n] == b[n] {
+			t.Fatalf("% X and % X begin alike in %d bytes", a, b, n)
+		}
+	}
+	if eightBytes([]byte{1}) != 1<<56 || eightBytes([]byte("12345678")) != eightBytes([]byte("123456789")) {
+		t.Error("missing bytes are not 0, or more than eight count")
+	}
+}
+
+// Rows are spread over all shards. A Wait for a batch that its shard has written does not end the window of the next.
+func TestWriter_shards(t *testing.T) {
+	w := newTestWriter(&memory{}, Config{Shards: 3, Window: time.Hour})
+	defer w.Close()
+	batches := map[*Batch]bool{}
+	var last *Batch
+	for hour := range int64(64) {
+		b, err := w.Add(t.Context(), point(1292148000+3600*hour, encoding.IntValue(1)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		batches[b], last = true, b
+	}
+	if len(batches) != 3 {
+		t.Errorf("%d batches of 64 rows, want one in each of 3 shards", len(batches))
+	}
+	sh := w.shards[slices.IndexFunc(w.shards, func(sh *shard) bool { return sh.open == last })]
+	if sh.hurry(&Batch{}); len(sh.endWindow) > 0 {
+		t.Error("a batch that was written ends the window of another")
 	}
 }

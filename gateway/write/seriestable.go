@@ -297,7 +297,7 @@ func (t *seriesTable) reindex(s *tableShard) *tableState {
 	old := s.state.Load()
 	var live []uint64
 	for i := range old.index {
-		if slot := old.index[i].Load(); slot != 0 && old.entryOf(slot) != nil {
+		if slot := old.index[i].Load(); old.entryOf(slot) != nil { // 0 has no entry
 			live = append(live, slot)
 		}
 	}
@@ -324,7 +324,7 @@ func (t *seriesTable) openChunk(s *tableShard) {
 	var kept [][]byte
 	room := chunkRoom / 2 // for kept; the entry that put adds then, of half a chunk at most, fits after them
 
-	for len(st.chunks) > 0 && (len(st.chunks)+1)*chunkBytes+len(st.index)*slotBytes > s.maxBytes {
+	for (len(st.chunks)+1)*chunkBytes+len(st.index)*slotBytes > s.maxBytes { // addEntry knows that one has room
 		oldest := st.chunks[0]
 		for at := 0; at < oldest.size; {
 			e := oldest.bytes[at:]

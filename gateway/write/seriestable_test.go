@@ -100,6 +100,11 @@ func TestSeriesTable(t *testing.T) {
 				check("put", k, last[s.key])
 			}
 		}
+		for i := range table.shards {
+			if n := len(table.shards[i].state.Load().chunks); n*chunkBytes > table.shards[i].maxBytes {
+				t.Fatalf("%d chunks in %d bytes", n, table.shards[i].maxBytes)
+			}
+		}
 		if earlyWant.key != "" {
 			check("held", &early, earlyWant)
 		} else if limit/len(table.shards) >= 2*chunkBytes { // less has no room for a chunk and an index
@@ -176,8 +181,14 @@ func TestAppendEntry(t *testing.T) {
 	}
 
 	// "w\u00e9b" in JSON is no name of the series.
-	if _, ok := appendEntry(nil, `m {"host":"w\u00e9b"}`, "m", []Tag{{"host", "wéb"}}, k); ok {
-		t.Error("an entry was made whose key does not contain a name")
+	table := newSeriesTable(1<<20, 3)
+	for key, tags := range map[string][]Tag{
+		`m {"host":"w\u00e9b"}`: {{"host", "wéb"}}, `m {"h\u00f6st":"web"}`: {{"höst", "web"}},
+		"x host=web": {{"host", "web"}},
+	} {
+		if _, ok := appendEntry(nil, key, "m", tags, k); ok || table.put(key, "m", tags, k) {
+			t.Errorf("an entry was made whose key, %s, does not contain a name", key)
+		}
 	}
 }
 
@@ -270,5 +281,28 @@ func BenchmarkResolver_Find(b *testing.B) {
 			b.Fatal("a series is not found")
 		}
 		i++
+	}
+}
+
+// A table has a power of two of shards, each with some chunks.
+func TestSeriesTable_shards(t *testing.T) {
+	for limit, want := range map[int64]int{
+		1: 1, 2*shardBytes - 1: 1, 2 * shardBytes: 2, 3 * shardBytes: 2, 12 * shardBytes: 8, 16 * shardBytes: 16,
+		1 << 30: 16,
+	} {
+		if got := len(newSeriesTable(limit, 3).shards); got != want {
+			t.Errorf("%d bytes: %d shards, want %d", limit, got, want)
+		}
+	}
+}
+
+// A table in which a chunk and the smallest index have no room keeps nothing.
+func TestSeriesTable_noRoom(t *testing.T) {
+	k := newSeriesKey(encoding.UID{0, 0, 1}, nil)
+	for _, missing := range []int64{0, 1} {
+		table := newSeriesTable(chunkBytes+smallIndex*slotBytes-missing, 3)
+		if put := table.put("m", "m", nil, k); put != (missing == 0) {
+			t.Errorf("%d bytes are missing, and a series is put: %v", missing, put)
+		}
 	}
 }

@@ -98,6 +98,21 @@ func TestWriter_abandon(t *testing.T) {
 	})
 }
 
+// After Abandon a store that heeds contexts ends its calls, so that Close has nothing to wait for.
+func TestWriter_abandonEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newTestWriter(&memory{hold: make(chan struct{})}, Config{})
+		if _, err := w.Add(t.Context(), point(1292148000, encoding.IntValue(1))); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second) // the batch is at the store
+		if n := w.Abandon(); n != 1 {
+			t.Errorf("%d points were abandoned, want one", n)
+		}
+		w.Close()
+	})
+}
+
 // Regions that flush take no writes for half of every minute: they refuse them, or keep their
 // handlers waiting. Every point is stored, no put fails, and HBase is sent at most twice as many
 // cells as points were put.

@@ -391,8 +391,76 @@ func TestParseTime(t *testing.T) {
 	f("1356998400.250", 1356998400250, true)
 	f("1356998400250", 1356998400250, true)
 	f("135.6998400.250", 1356998400250, true) // OpenTSDB drops all dots
+	f("9999999999.999", maxMillis, true)
 	for _, text := range []string{"0", "-1", "", "x", "10000000000000", "00000000000000000001", "1_000", "0x10", "1e9",
 		"1356998400 ", "1356998400.foo"} {
 		f(text, 0, false)
+	}
+}
+
+// A short integer is read as any other; what is longer than 18 digits, or no integer, is left to others.
+func TestShortInt(t *testing.T) {
+	for text, want := range map[string]int64{
+		"0": 0, "9": 9, "-9": -9, "100": 100, "999999999999999999": 1e18 - 1, "-999999999999999999": 1 - 1e18,
+	} {
+		if got, ok := ShortInt(text); got != want || !ok {
+			t.Errorf("%s: got %d, %v", text, got, ok)
+		}
+	}
+	for _, text := range []string{"-", "--1", "+1", "1000000000000000000", "1.", "1a", "1:", "1/", "\u0661"} {
+		if got, ok := ShortInt(text); got != 0 || ok {
+			t.Errorf("%s: got %d, want none", text, got)
+		}
+	}
+}
+
+// A batch that is full is written at once, however long its window is.
+func TestWriter_full(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{}
+		w := newTestWriter(m, Config{WindowBytes: 100, Window: time.Hour})
+		began := time.Now()
+		for i := range int64(20) {
+			if _, err := w.Add(t.Context(), point(1292148000+i*3600, encoding.IntValue(i))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if took := time.Since(began); took > 0 {
+			t.Errorf("20 points waited for %v", took)
+		}
+		w.Close()
+		if len(m.applied) != 20 {
+			t.Errorf("%d rows were written, want 20", len(m.applied))
+		}
+	})
+}
+
+// observed counts points by row.
+type observed map[string]int
+
+func (o observed) Stored(key []byte, points int) { o[string(key)] += points }
+
+// The observer is told of each row that is stored, with its points, and of none that is not.
+func TestWriter_observer(t *testing.T) {
+	for _, fail := range []error{nil, store.ErrUnavailable} {
+		got := observed{}
+		w := newTestWriter(&memory{fail: fail}, Config{Observer: got})
+		for _, at := range []int64{1292148000, 1292148001, 1292151600} {
+			b, err := w.Add(t.Context(), point(at, encoding.IntValue(1)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := b.Wait(t.Context()); !errors.Is(err, fail) {
+				t.Fatal(err)
+			}
+		}
+		w.Close()
+		rows, points := 0, 0
+		for _, n := range got {
+			rows, points = rows+1, points+n
+		}
+		if stored := fail == nil; stored && (rows != 2 || points != 3) || !stored && rows > 0 {
+			t.Errorf("writes fail with %v: %d points of %d rows are said to be stored", fail, points, rows)
+		}
 	}
 }
