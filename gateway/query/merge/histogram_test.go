@@ -308,15 +308,17 @@ func TestHistograms_lines(t *testing.T) {
 
 // In calendar buckets, which begin where each series begins, a series has the lines that it has alone.
 func TestHistograms_calendar(t *testing.T) {
-	p, _ := twoHosts()
-	p.Aggregator, p.Histograms.Percentiles = scanplan.None, nil
-	p.Downsample = &scanplan.Downsample{Interval: 420_000, Count: 7, Unit: "m", Calendar: true, Zone: "UTC",
+	one, _ := twoHosts()
+	plan := operatortest.Plan(one.Schema, one.Metric, one.From-86_400, one.From+2*86_400) // a year begins at one.From
+	p := &plan
+	p.Aggregator, p.Histograms = scanplan.None, &scanplan.Histograms{Codec: testCodec, Buckets: true}
+	p.Downsample = &scanplan.Downsample{Interval: 5 * 3600_000, Count: 5, Unit: "h", Calendar: true, Zone: "UTC",
 		Function: "sum", Fill: scanplan.FillNone}
 	var all []histogramSeries
 	for i := range 3 {
 		one := histogramSeries{[]encoding.TagPair{operatortest.Tag(1, i+1)}, map[int64]encoding.Histogram{}}
-		for k := range int64(8) {
-			at := p.Start + 200_000*int64(i) + (390_000+100_000*int64(i))*k
+		for k := range int64(6) { // a day behind those of the series before
+			at := p.Start + 86_400_000*int64(i) + 3*3600_000*k
 			one.at[at] = encoding.NewHistogram([]encoding.HistogramBucket{{Lower: 0, Upper: 1, Count: k + 1}}, 0, 0)
 		}
 		all = append(all, one)

@@ -47,7 +47,7 @@ func TestWindows_cut(t *testing.T) {
 			Step:     []int64{500, 10_000, 300_000, 3700_000}[r.IntN(4)],
 		}
 		if r.IntN(2) == 0 {
-			p.Window.First -= p.Window.First % 1000 // so that a window begins where a part does
+			p.Window.First -= p.Window.First % p.Window.Step // so that a window begins where a part does
 		}
 		p.Window.Last = p.Window.First + p.Window.Step*r.Int64N(1000)
 
