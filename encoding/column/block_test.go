@@ -150,7 +150,7 @@ func TestIntegers_withinBits(t *testing.T) {
 		{[]int64{0, 7, 3}, 0, 7, true}, {[]int64{0, 7, 3}, 0, 6, false}, {[]int64{0, 7, 3}, 1, 7, false},
 		{slices.Repeat([]int64{1<<32 - 1, 0, 1<<32 - 1}, 9), 0, 1<<32 - 1, true},
 		{[]int64{-1 << 62, 1 << 62, 0}, -1 << 62, 0, false},
-		{[]int64{math.MaxInt64 - 1, math.MaxInt64}, -1 << 53, 1 << 53, false},
+		{[]int64{math.MaxInt64 - 4, math.MaxInt64}, -1 << 53, 1 << 53, false},
 	} {
 		k, _, err := parseIntegers(appendIntegers(nil, c.values), len(c.values))
 		if err != nil || k.form != fromLeast || !k.Summable() {
@@ -192,6 +192,30 @@ func TestFloats_exceptions(t *testing.T) {
 	}
 	if n := len(least.append(nil)); n > 200 {
 		t.Errorf("100 decimals of 17 digits take %d bytes", n)
+	}
+}
+
+// Floats of four bytes are kept as such, also those that are no numbers, and take few bytes where most are decimals.
+func TestFloats_fourBytes(t *testing.T) {
+	t.Parallel()
+	r := seedtest.Rand(t)
+	for n := 1; n < 80; n++ {
+		var p, got Points
+		for i := range n {
+			raw := math.Float32bits(float32(r.IntN(40)) / 10)
+			if i == n-1 || r.IntN(30) == 0 {
+				raw = []uint32{0x7F80_0001, 0xFFC0_0000, 0x7FC0_1234}[r.IntN(3)]
+			}
+			p.Append(int32(i)*1000, FlagFloat|3, uint64(raw))
+		}
+		b := new(Encoder).Append(nil, p)
+		k, _, err := Parse(b)
+		if err == nil {
+			err = k.AppendTo(&got, new(Scratch))
+		}
+		if err != nil || !equal(got, p) || k.Floats.Size() != 4 || len(b) > 30+2*n {
+			t.Fatalf("%d floats: %v, %d bytes, words of %d: got %v, want %v", n, err, len(b), k.Floats.Size(), got, p)
+		}
 	}
 }
 

@@ -2,7 +2,6 @@ package column
 
 import (
 	"encoding/binary"
-	"math"
 	"math/bits"
 )
 
@@ -29,7 +28,6 @@ func bestWidth(numbers []uint64) (width, size int) {
 		lengths[bits.Len64(v)]++
 	}
 
-	size = math.MaxInt
 	longer, higher := 0, 0 // numbers that do not fit, and their higher bits
 	for w := 64; w >= 0; w-- {
 		if w < 64 {

@@ -210,8 +210,8 @@ func TestPeek(t *testing.T) {
 	if BeginsWithInteger([]byte{Mark, 9, 0x80}) {
 		t.Error("a block that is cut in its number of points begins with an integer")
 	}
-	other := binary.AppendUvarint([]byte{Mark - 1}, 6+checksumBytes)
-	other = append(other, 1, 0, 0, 0, 0, 0)
+	other := binary.AppendUvarint([]byte{Mark - 1}, 7+checksumBytes)
+	other = append(other, 1, 0, 0, 0, 0, 0, 0)
 	other = binary.LittleEndian.AppendUint32(other, crc32.Checksum(other, castagnoli))
 	if _, _, err := Parse(other); !errors.Is(err, ErrDamaged) {
 		t.Errorf("a block with another mark: got %v", err)
