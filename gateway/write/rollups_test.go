@@ -126,6 +126,8 @@ func rollupCases() []rollupCase {
 			blocked, "tsdb-pre 2"},
 		{"without a name", RollupPoint{Interval: "1h", Aggregator: "sum", Point: Point{Metric: "m m"}}, nil,
 			"Invalid metric name"},
+		{"without a name, of an interval that is none",
+			RollupPoint{Interval: "2h", Aggregator: "sum", Point: Point{Metric: "m m"}}, nil, "Invalid metric name"},
 		{"of no interval", RollupPoint{}, nil, ErrNoInterval.Error()},
 		{"of an interval that is none", RollupPoint{Interval: "2h", Aggregator: "sum"}, nil,
 			"No rollups configured for the interval: 2h"},
@@ -228,6 +230,7 @@ func TestRollups_close(t *testing.T) {
 			}
 			batches = append(batches, b)
 		}
+		synctest.Wait() // both windows are open
 		began := time.Now()
 		r.Close()
 		if took := time.Since(began); took != time.Second {
