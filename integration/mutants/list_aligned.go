@@ -12,14 +12,6 @@ var ofAligned = []mutant{
 		old: "	case m.lastHour != g.hours-1:\n", new: "	case m.lastHour > g.hours-1:\n",
 		test: "gateway/query/engine/stage TestAligned_everyHole",
 	}, {
-		name: "aligned-hole-at-the-start-of-a-part", file: "gateway/query/merge/aligned.go",
-		old: "sp.alignedEnded || member.late ||", new: "sp.alignedEnded ||",
-		test: "gateway/query/engine/stage TestAligned_everyHole",
-	}, {
-		name: "aligned-hole-at-the-end-of-a-part", file: "gateway/query/merge/aligned.go",
-		old: "sp.alignedEnded || member.late ||", new: "member.late ||",
-		test: "gateway/query/engine/stage TestAligned_everyHole",
-	}, {
 		name: "aligned-integers-and-floats-of-a-part", file: "pushdown/operator/aligned.go",
 		old: "(float != nil || g.hours > 0 && g.floats != isFloat)", new: "float != nil",
 		test: "gateway/query/engine/stage TestAligned_isPerSeries",
@@ -33,16 +25,6 @@ var ofAligned = []mutant{
 		old:  "		if n > 0 && rows[n-1].floats != row.floats {\n",
 		new:  "		if n > 0 && rows[n-1].floats && !row.floats {\n",
 		test: "gateway/query/engine/stage TestAligned_everyType",
-	}, {
-		name: "aligned-rate-of-a-series-of-a-later-part", file: "gateway/query/merge/aligned.go",
-		old: "(n > 0 || member.late)", new: "member.late",
-		test: "gateway/query/engine/stage TestAligned_everyHole",
-	}, {
-		name: "aligned-rate-from-1970",
-		file: "gateway/query/merge/aligned.go",
-		old:  "			from = 1 // the first rates, measured from 1970, are not emitted\n",
-		new:  "			from = 0\n",
-		test: "gateway/query/engine/stage TestAligned_takes",
 	}, {
 		name: "aligned-rate-between-parts-left-out", file: "gateway/query/merge/aligned.go",
 		old: "			row.bits[0] = a.ratesBetween(rows[n-1], row)\n", new: "			from = 1\n",
@@ -93,10 +75,6 @@ var ofAligned = []mutant{
 		old:  "		for before.members[k].span != member.span {\n			k++\n		}\n",
 		new:  "		k = i\n",
 		test: "gateway/query/engine/stage TestAligned_everyHole",
-	}, {
-		name: "aligned-beside-per-series-parts", file: "gateway/query/merge/group.go",
-		old: "		if m.perSeries || len(m.partialParts) > 0 ||", new: "		if len(m.partialParts) > 0 ||",
-		test: "gateway/query/engine/stage TestAligned_besideOthers",
 	}, {
 		name: "aligned-annotations-alone-lost", file: "pushdown/operator/aligned.go",
 		old: "		if sp.aligned != nil || len(sp.annotations) == 0 {\n", new: "		if true {\n",

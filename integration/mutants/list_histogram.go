@@ -18,10 +18,6 @@ var ofHistograms = []mutant{
 		old: "return float64((b.Lower + b.Upper) / 2)", new: "return (float64(b.Lower) + float64(b.Upper)) / 2",
 		test: "TestHistogram_percentile",
 	}, {
-		name: "histogram-member-twice", file: "gateway/query/merge/histogram.go",
-		old: "if sp.id != nil && !sp.hasData {", new: "if sp.id != nil {",
-		test: "TestHistograms_anyCut",
-	}, {
 		name: "histogram-group-overwrites", file: "pushdown/operator/histogram/sums.go",
 		old: "	sum.Add(h)\n", new: "	*sum = encoding.Histogram{Buckets: slices.Clone(h.Buckets)}\n",
 		test: "gateway/query/merge TestHistograms_anyCut",

@@ -15,14 +15,6 @@ var ofNames = []mutant{
 		new:  "			_ = err\n			if !yield",
 		test: "gateway TestPut_newSeries",
 	}, {
-		name: "names-prepared-without-a-bound", file: "gateway/write/newnames.go",
-		old: " || n.bytes > maxAheadBytes", new: "",
-		test: "TestPrepareNames_bounds",
-	}, {
-		name: "names-prepared-against-the-settings", file: "gateway/write/newnames.go",
-		old: "	return assign || ", new: "	return true || ",
-		test: "gateway/api/telnet TestPrepareNames",
-	}, {
 		name: "cells-behind-the-first-not-sought", file: "pushdown/store/pebble/atomic.go",
 		old: "if sought < 0 || it.Valid() && compareKeys(it.Key(), k.key) < 0 {", new: "if sought < 0 {",
 		test: "TestAtomic_many",

@@ -46,10 +46,6 @@ var ofResultCache = []mutant{
 		old: "	if q.Delete || q.AllowPartial", new: "	if q.AllowPartial",
 		test: "gateway/query/engine TestShared_not",
 	}, {
-		name: "series-after-a-pause", file: "gateway/query/merge/older.go",
-		old: "		return tail.ended && first.Any\n", new: "		return false\n",
-		test: "TestStretch",
-	}, {
 		name: "tail-without-the-rate-before", file: "gateway/query/merge/older.go",
 		old: "			begin = t[i-1]\n", new: "			begin = t[i]\n",
 		test: "TestStretch",
@@ -61,10 +57,6 @@ var ofResultCache = []mutant{
 		name: "stretches-too-large-made-again", file: "gateway/query/engine/stage/split.go",
 		old: "s.uncached.count(r.Plan, began) >= maxUncached", new: "false",
 		test: "gateway/query/engine TestStretch_tooLarge",
-	}, {
-		name: "first-rate-taken-for-final", file: "gateway/query/merge/older.go",
-		old: "	return len(t) > 1 || len(t) == 1 && !a.query.BogusStart()\n", new: "	return len(t) > 0\n",
-		test: "TestStretch",
 	}, {
 		name: "stretch-in-vain", file: "gateway/query/engine/stage/split.go",
 		old: "!lookup.Wanted() || !lookup.Unchanged()", new: "!lookup.Wanted()",
