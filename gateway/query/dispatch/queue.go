@@ -17,14 +17,8 @@ type queue struct {
 	paused    []*pendingPart // until their notBefore
 }
 
-// add has a part wait: for its place, or until its pause is over.
-func (q *queue) add(p *pendingPart, now time.Time) {
-	if now.Before(p.notBefore) {
-		q.paused = append(q.paused, p)
-		return
-	}
-	q.unplaced = append(q.unplaced, p)
-}
+// add has a part wait: place gives it a place, or has it pause.
+func (q *queue) add(p *pendingPart) { q.unplaced = append(q.unplaced, p) }
 
 // place gives a place to each part that has none or whose pause is over; to all, if the servers are other ones than the
 // last time.

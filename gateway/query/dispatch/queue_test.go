@@ -26,7 +26,7 @@ func TestQueue(t *testing.T) {
 		if turn == 5 {
 			p.notBefore = now.Add(time.Second)
 		}
-		q.add(p, now)
+		q.add(p)
 	}
 	choose := func(p *pendingPart) *place { return at[p.turn] }
 	room := map[*place]int{a: 1, b: 5, c: 5}
@@ -75,6 +75,37 @@ func TestQueue(t *testing.T) {
 	f("the servers are other ones", 3)
 	if left := q.waiting(); len(left) != 0 {
 		t.Errorf("%d parts wait, want none", len(left))
+	}
+}
+
+// Parts that wait are listed by their turns, wherever each waits, and the first pause that ends is the one to wait for.
+func TestQueue_waiting(t *testing.T) {
+	now := time.Unix(1000, 0)
+	a, b := &place{}, &place{}
+	var q queue
+	for _, turn := range []int{4, 0, 3, 1, 5, 2, 6} {
+		p := &pendingPart{turn: turn}
+		if turn > 3 {
+			p.notBefore = now.Add([]time.Duration{5, 3, 4}[turn-4] * time.Second)
+		}
+		q.add(p)
+	}
+	check := func(what string) {
+		t.Helper()
+		for turn, p := range q.waiting() {
+			if p.turn != turn {
+				t.Errorf("%s: part %d is number %d of %d", what, p.turn, turn, len(q.waiting()))
+			}
+		}
+	}
+	check("without places")
+	q.place(newPlacement(), now, func(p *pendingPart) *place { return []*place{a, b}[p.turn%2] })
+	check("at their places, and in pauses")
+	if d, ok := q.nextPauseEnd(now); d != 3*time.Second || !ok {
+		t.Errorf("the first pause ends in %v, %v, want 3 s", d, ok)
+	}
+	if n := len(q.waiting()); n != 7 {
+		t.Errorf("%d parts wait, want 7", n)
 	}
 }
 

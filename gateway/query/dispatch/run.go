@@ -93,7 +93,7 @@ func newRun(e *Executor, plan *scanplan.Plan, opts Options, sink Sink, p partiti
 		results:   make(chan partAttempt),
 	}
 	for i, p := range p.parts {
-		r.queue.add(&pendingPart{part: p, turn: i, failedAt: map[*place]bool{}}, r.began)
+		r.queue.add(&pendingPart{part: p, turn: i, failedAt: map[*place]bool{}})
 	}
 	return r
 }
@@ -254,7 +254,7 @@ func (r *run) finishAttempt(ctx context.Context, a *partAttempt) error {
 	}
 
 	p.noSecond, p.doubled = p.noSecond || doubled, false
-	defer func() { r.queue.add(p, time.Now()) }() // once it is known where and when
+	defer r.queue.add(p) // once it is known where and when
 	// An attempt that ended only because the run's context did has not failed. A pushdown server, which has the same
 	// deadline, may see it first.
 	if unlessContext(a.err) != nil {
