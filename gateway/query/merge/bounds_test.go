@@ -406,7 +406,7 @@ func TestBounds_gathered(t *testing.T) {
 		j.mergePartials("")
 		used := m.used
 		buckets := &segment{time: []int64{p.Start, p.Start + 2*900_000}, value: []float64{1, 2}}
-		if err := j.addSeries("\x00", []*segment{buckets, {}}); err != nil || m.used-used != c.want {
+		if err := j.addSeries("\x00", []*segment{buckets, {}}, nil); err != nil || m.used-used != c.want {
 			t.Errorf("%s, fill %q: %v, %d bytes are counted, want %d", c.function, c.fill, err, m.used-used, c.want)
 		}
 	}
@@ -420,8 +420,8 @@ func TestPartials_gap(t *testing.T) {
 		m := New(p, nil)
 		j := m.newJoiner(m.fn)
 		j.mergePartials("")
-		j.addGap(&edges{last: p.Start, lastValue: 1, knowsLast: c.knowsLast},
-			&edges{first: p.Start + 3*900_000, firstValue: 4, knowsFirst: c.knowsFirst})
+		j.addGap(&run{last: p.Start, lastValue: 1, knowsLast: c.knowsLast},
+			&run{first: p.Start + 3*900_000, firstValue: 4, knowsFirst: c.knowsFirst})
 		j.owners[0] = 1
 		j.addValues(0, []float64{1}, realValues) // changes nothing of that
 		if known := c.knowsLast && c.knowsFirst; m.needsSpanOrder == known {
@@ -430,7 +430,7 @@ func TestPartials_gap(t *testing.T) {
 	}
 	m := New(p, nil)
 	j := m.newJoiner(m.fn)
-	err := j.addUnfilled([]*segment{{edges: &edges{first: 1, last: 5}}, {edges: &edges{first: 5, last: 9}}})
+	err := j.addUnfilled(nil, []run{{first: 1, last: 5}, {first: 5, last: 9}})
 	if err == nil || !strings.Contains(err.Error(), "another goes on until 5") {
 		t.Errorf("got %v, want that both parts have time 5", err)
 	}
@@ -446,9 +446,8 @@ func TestPartials_owners(t *testing.T) {
 			if i == 0 {
 				live[1] = 1 // no other part has members there
 			}
-			a := &aggregate.Partial{Real: make([]bool, 4), Live: live, N: live, A: make([]float64, 4)}
-			a.Receive(make([]int16, 4), make([]int16, 4))
-			part := &partialPart{to: 4, groups: map[string]*groupPartial{"": {aggregate: a}}}
+			sent := &buckets{live: live, a: make([]float64, 4), low: make([]int16, 4), high: make([]int16, 4)}
+			part := &partialPart{to: 4, groups: map[string]*groupPartial{"": {buckets: sent}}}
 			m.partialParts = append(m.partialParts, part)
 		}
 		j := m.newJoiner(m.fn)

@@ -188,9 +188,10 @@ func TestPartials_whole(t *testing.T) {
 		alone.Flags[i] = batch.EdgeAnnotationsOnly
 	}
 	const span = 1 + 3 + 6
+	const buckets = columnsBytes + 4*(4+8+2+2) // of Live, A, Low and High
 	for what, c := range map[string]struct{ got, want int64 }{
-		"a group":                         {used(row(1, 1, 0)), groupBytes + 4*partialBytes + span + wholeSpanBytes},
-		"a group of three":                {used(row(1, 3, 0)), groupBytes + 4*partialBytes + 3*(span+wholeSpanBytes)},
+		"a group":                         {used(row(1, 1, 0)), groupBytes + buckets + span + wholeSpanBytes},
+		"a group of three":                {used(row(1, 3, 0)), groupBytes + buckets + 3*(span+wholeSpanBytes)},
 		"two annotations":                 {used(row(1, 1, 2)) - used(row(1, 1, 0)), 2 * (sliceBytes + 4)},
 		"a group of members without data": {used(alone), groupBytes + 3*span},
 	} {
