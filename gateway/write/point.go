@@ -179,11 +179,11 @@ func ShortInt(text string) (v int64, ok bool) {
 // Source: PutDataPointRpc.importDataPoint.
 func ParseTime(text string) (int64, error) {
 	if text != "" {
-		if t, _ := ShortInt(text); t > 0 && t <= maxMillis { // 0 if it is no short one
+		if t, ok := ShortInt(text); ok && t > 0 && t <= maxMillis {
 			return t, nil
 		}
 	}
-	t, _ := parseLong(strings.ReplaceAll(text, ".", "")) // 0 if it is none
+	t, _ := parseLong(strings.ReplaceAll(text, ".", "")) // with an error it returns 0, which is no time either
 	if t <= 0 || t > maxMillis {
 		return 0, fmt.Errorf("invalid timestamp: %s", text)
 	}

@@ -142,7 +142,10 @@ func (w *Writer) AddTo(ctx context.Context, s *SeriesKey, p *Point) (*Batch, err
 // order. It resolves the series again if the batch does not accept it, and waits while the shard is full.
 func (w *Writer) addToShard(ctx context.Context, s *SeriesKey, base uint32, item rowItem) (*Batch, error) {
 	for {
-		sh := w.shards[s.rowHash(base)%uint64(len(w.shards))]
+		sh := w.shards[0]
+		if len(w.shards) > 1 { // else a division for each point
+			sh = w.shards[s.rowHash(base)%uint64(len(w.shards))]
+		}
 		batch, err := w.addToOpenBatch(ctx, sh, s, base, item)
 		if err != errOldNames {
 			return batch, err
