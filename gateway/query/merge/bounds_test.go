@@ -430,6 +430,10 @@ func TestPartials_gap(t *testing.T) {
 	}
 	m := New(p, nil)
 	j := m.newJoiner(m.fn)
+	j.mergePartials("")
+	if j.addGap(&run{last: p.Start}, &run{first: p.Start + 900_000}); m.needsSpanOrder {
+		t.Error("the order of series is needed where no bucket lies between two parts")
+	}
 	err := j.addUnfilled(nil, []run{{first: 1, last: 5}, {first: 5, last: 9}})
 	if err == nil || !strings.Contains(err.Error(), "another goes on until 5") {
 		t.Errorf("got %v, want that both parts have time 5", err)

@@ -182,6 +182,8 @@ func TestPartials_whole(t *testing.T) {
 		}
 		return m.used
 	}
+	full := row(1, 1, 0)
+	full.Real, full.N, full.B = make([]bool, 4), full.Live, full.A
 	alone := row(1, 3, 0)
 	alone.Live, alone.A, alone.Low, alone.High = nil, nil, nil, nil
 	for i := range alone.Flags {
@@ -192,6 +194,7 @@ func TestPartials_whole(t *testing.T) {
 	for what, c := range map[string]struct{ got, want int64 }{
 		"a group":                         {used(row(1, 1, 0)), groupBytes + buckets + span + wholeSpanBytes},
 		"a group of three":                {used(row(1, 3, 0)), groupBytes + buckets + 3*(span+wholeSpanBytes)},
+		"a group with all columns":        {used(full) - used(row(1, 1, 0)), 4 * (1 + 4 + 8)},
 		"two annotations":                 {used(row(1, 1, 2)) - used(row(1, 1, 0)), 2 * (sliceBytes + 4)},
 		"a group of members without data": {used(alone), groupBytes + 3*span},
 	} {
