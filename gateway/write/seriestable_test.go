@@ -230,6 +230,18 @@ func TestSeriesTable_places(t *testing.T) {
 	}
 }
 
+// A series that was just resolved is not in the table yet, and has its names all the same.
+func TestNamesOf_resolved(t *testing.T) {
+	want := []Tag{{"host", "web"}, {"zone", "a"}}
+	k, err := newTestSeries(&numbering{}).Resolve(t.Context(), "m", want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if metric, tags := k.names.parse(); metric != "m" || !cmp.Equal(tags, want) {
+		t.Errorf("got %s %v, want m %v", metric, tags, want)
+	}
+}
+
 // A series takes 120 bytes at most with its key.
 func TestSeriesTable_size(t *testing.T) {
 	const n = 300_000

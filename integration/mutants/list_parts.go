@@ -3,12 +3,6 @@ package main
 // ofTheWire are faults between gateway and pushdown server.
 var ofTheWire = []mutant{
 	{
-		name: "rollup-parts-that-are-empty",
-		file: "gateway/query/dispatch/cut.go",
-		old:  "if key := hourKey(plan, r, hour); strictlyInside(r, key) {",
-		new:  "if key := hourKey(plan, r, hour); strictlyInside(r, key) || true {",
-		test: "TestCut_property",
-	}, {
 		name: "other-layout-served", file: "pushdown/rpc/server/service.go",
 		old: "got != want {", new: "got == want+`.` {",
 		test: "pushdown/rpc/server TestDoGet_errors",
