@@ -282,3 +282,17 @@ func TestCutsBetweenBuckets(t *testing.T) {
 		}
 	}
 }
+
+// The bytes of a part are counted from the border of its region on: two regions of a part each are not cut further.
+func TestBordersByBytes_regions(t *testing.T) {
+	plan := operatortest.Plan(encoding.DefaultSchema(), metric, base, base+10*3600)
+	r := plan.Ranges[0]
+	hours := accumulate(slices.Repeat([]float64{1}, 10))
+	middle := [][]byte{plan.HourKey(r, base+5*3600)}
+	if got := bordersByBytes(&plan, r, middle, hours, 4); len(got) != 0 {
+		t.Errorf("regions of 5 bytes each are cut at %X for parts of 4", got)
+	}
+	if got := bordersByBytes(&plan, r, nil, hours, 4); len(got) == 0 {
+		t.Error("a region of 10 bytes is not cut for parts of 4")
+	}
+}
