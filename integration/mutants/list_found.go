@@ -39,5 +39,27 @@ var ofFound = []mutant{
 		old:  "			s.Announcement, s.counts, s.since = a, true, since\n",
 		new:  "			s.Announcement, s.counts, s.since = a, true, now\n",
 		test: "TestWatcher_afterOutage",
+	}, {
+		name: "expired-announcement-counts", file: "pushdown/announce/watcher.go",
+		old: " || now.Sub(s.since) >= goneAfter", new: "",
+		test: "TestWatcher_killed",
+	}, {
+		name: "row-counts-at-first-sight", file: "pushdown/announce/watcher.go",
+		old: "s = &server{Announcement: a}", new: "s = &server{Announcement: a, counts: true, since: since}",
+		test: "TestWatcher_killed",
+	}, {
+		name: "proof-not-demanded", file: "gateway/found.go",
+		old: "	if !certified {\n", new: "	if false {\n",
+		test: "TestFound_stranger",
+	}, {
+		name: "signature-of-the-question-is-a-proof", file: "pushdown/rpc/proof/handshake.go",
+		old:  "Signer(keys, []string{a.Signature}, answer, nonce, address)",
+		new:  "Signer(keys, []string{a.Signature}, question, nonce, address)",
+		test: "TestHandshake_replayed",
+	}, {
+		name: "server-that-has-left-used", file: "gateway/query/dispatch/registry.go",
+		old:  "	r.mu.places, r.mu.placements = places, nil\n",
+		new:  "	if len(places) >= len(r.mu.places) {\n		r.mu.places, r.mu.placements = places, nil\n	}\n",
+		test: "TestExecutor_SetServers",
 	},
 }

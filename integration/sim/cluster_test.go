@@ -257,10 +257,7 @@ func (k *cluster) breakRegions() {
 				w.t.Errorf("seed %d: %v", w.seed, err)
 			}
 		case 9:
-			// HBase admits region servers whose clocks are up to 30 s apart. An earlier value or a
-			// deletion can then hide a later value of a point, in OpenTSDB as well, so worlds with
-			// either keep their clocks.
-			if behind := time.Duration(r.Int64N(int64(30 * time.Second))); !w.deletes && !w.recorded.lenient {
+			if behind := time.Duration(r.Int64N(int64(30 * time.Second))); k.clocksMayDiffer() {
 				w.broke("clock set", "the clock of region server %d is %v behind", i, behind)
 				k.hbase.SetBehind(i, behind.Milliseconds())
 			}
@@ -272,6 +269,10 @@ func (k *cluster) breakRegions() {
 		}
 	}
 }
+
+// clocksMayDiffer reports whether clocks of region servers may: HBase admits 30 s. An earlier value or a deletion can
+// then hide a later value of a point, in OpenTSDB as well, so worlds with either keep their clocks.
+func (k *cluster) clocksMayDiffer() bool { return !k.w.deletes && !k.w.recorded.lenient }
 
 // outage waits while a region server is paused or down. In half of the cases its session ends, and
 // the master opens its regions elsewhere.

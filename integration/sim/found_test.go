@@ -145,6 +145,7 @@ func mustRun() []string {
 	all := []string{
 		"pushdown server back", "pushdown server back at another address", "pushdown server says that it is elsewhere",
 		"pushdown server of another table", "state table away", "state table away for minutes", "state table moved",
+		"state table moved to another clock",
 		"stranger hangs up", "stranger says nothing", "stranger passes the question on",
 		"stranger shows the signature of the question", "stranger makes up a signature",
 	}
@@ -215,6 +216,35 @@ func (f *finding) checkAtEnd() {
 	f.k.pushdown[i].start()
 	pass(time.Second) // until it has drawn its address
 	f.know(soon-time.Second, "after it is back", f.at()...)
+	f.moveState()
+}
+
+// moveState checks that servers stay known while the state table is away, and while it moves between region servers
+// whose clocks are apart.
+func (f *finding) moveState() {
+	f.k.hbase.Disable(state)
+	f.stay(30*time.Second, "while the state table is away")
+	f.k.hbase.Enable(state)
+	f.stay(3*soon, "after the state table was away")
+	if !f.k.clocksMayDiffer() {
+		return
+	}
+	for i := range servers {
+		f.k.hbase.SetBehind(i, int64(25_000*i))
+	}
+	for range servers {
+		f.k.w.broke("state table moved to another clock", "%s moves", state)
+		f.k.hbase.MoveRegion(state, nil)
+		f.stay(soon, "after the state table has moved to another clock")
+	}
+}
+
+// stay checks for a time that gateways know the servers that run.
+func (f *finding) stay(d time.Duration, when string) {
+	for range int(d / time.Second) {
+		pass(time.Second)
+		f.know(0, when, f.at()...)
+	}
 }
 
 // close ends strangers, and checks what they have heard, and that no token is in the table.

@@ -199,7 +199,7 @@ func worlds(last string) []string {
 		"./integration/sim", "-args", "-seeds", "4000", "-lives", "10m", "-for", last}
 }
 
-// inWorlds matches the faults that worlds of the simulation catch: of parts and attempts, scans and
+// inWorlds matches the faults that worlds of the simulation catch: of parts and attempts, found servers, scans and
 // writes on HBase, remembered answers, compaction, retention, rollups, names, live queries, and the
 // log and columns of the embedded store. Those that they do not catch are in pushdown/docs/faults.md with the reason.
 const inWorlds = `^(failed-attempt-kept|attempt-merged-twice|hole-not-issued-again|interval-accepted-unwanted|` +
@@ -208,4 +208,6 @@ const inWorlds = `^(failed-attempt-kept|attempt-merged-twice|hole-not-issued-aga
 	`final-before-the-gap|late-point-in-a-kept-row|` +
 	`last-group-left-out-of-a-delta|failed-write-acknowledged|ack-before-write|ack-before-sync|` +
 	`sync-without-waiting|uid-told-before-sync|uid-lost-to-another-writer-taken|sealed-run-over-descent|` +
-	`sealed-types-lost|change-not-counted|made-proof-of-raw-rows-ignored|retention-an-hour-early)$`
+	`sealed-types-lost|change-not-counted|made-proof-of-raw-rows-ignored|retention-an-hour-early|` +
+	`unsigned-announcement-counts|announcement-of-another-address|replayed-announcement-counts|` +
+	`any-signature-is-a-proof|proof-for-any-address|anybody-may-ask|token-for-a-stranger)$`

@@ -77,6 +77,11 @@ func TestExecutor_SetServers(t *testing.T) {
 		if healthy := e.servers.placement("tsdb").places; len(healthy) != 0 {
 			t.Errorf("%s is healthy, though it has failed", healthy[0].name())
 		}
+
+		e.SetServers([]Server{hung})
+		if places := e.servers.list(); len(places) != 1 || places[0].name() != "hung" {
+			t.Errorf("%d servers, one has left and one is there", len(places))
+		}
 		time.Sleep(2 * healthTimeout)
 	})
 }
