@@ -42,7 +42,7 @@ func TestPrepareNames_bounds(t *testing.T) {
 	f(32<<10, 7) // with that of the first point, 8 values are more than 256 KiB
 }
 
-// prepared are names of which those that begin with n are new, and which remember what they were to prepare.
+// prepared are names that remember what they were to prepare. Those that begin with n are new.
 type prepared struct {
 	numbering
 	names [3][]string

@@ -32,7 +32,7 @@ func TestConfig_defaults(t *testing.T) {
 	}
 }
 
-// Each error has its reason, and those of the store, after which a client sends again, are told from those of a point.
+// Each error has its reason. Those of the store, after which a client sends again, differ from those of a point.
 func TestReason(t *testing.T) {
 	for _, c := range []struct {
 		err     error

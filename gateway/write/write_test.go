@@ -440,7 +440,7 @@ type observed map[string]int
 
 func (o observed) Stored(key []byte, points int) { o[string(key)] += points }
 
-// The observer is told of each row that is stored, with its points, and of none that is not.
+// The observer gets each row that is stored, with its points, and none that is not.
 func TestWriter_observer(t *testing.T) {
 	for _, fail := range []error{nil, store.ErrUnavailable} {
 		got := observed{}

@@ -64,7 +64,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// Of what was gone through whole all faults are tried, if that is asked for, and of other files a number.
+// Of what was gone through whole all faults are tried if that is requested, and of other files a number.
 func TestSample(t *testing.T) {
 	defer func(before string) { packages = before }(packages)
 	packages = "whole a/b 1m\nwhole c/d/x.go 2m\n"

@@ -21,7 +21,7 @@ import (
 )
 
 // stranger listens at an address, knows no token, and writes down all that it hears. It is a pushdown server that
-// takes any caller and has no rows: whoever believes it has short answers.
+// takes any caller and has no rows: a gateway that believes it has short answers.
 type stranger struct {
 	*process
 	f       *finding

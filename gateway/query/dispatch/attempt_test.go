@@ -113,7 +113,7 @@ func TestExecutor_keys(t *testing.T) {
 	}
 }
 
-// A run whose sink fails ends its other attempts, and gives back what those hold that have ended meanwhile.
+// A run whose sink fails ends its other attempts, and gives back what those hold that have ended by then.
 func TestRun_sinkFails(t *testing.T) {
 	boom := errors.New("boom")
 	for _, hangs := range []bool{false, true} {

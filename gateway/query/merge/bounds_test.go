@@ -432,7 +432,7 @@ func TestPartials_gap(t *testing.T) {
 	j := m.newJoiner(m.fn)
 	j.mergePartials("")
 	if j.addGap(&run{last: p.Start}, &run{first: p.Start + 900_000}); m.needsSpanOrder {
-		t.Error("the order of series is needed where no bucket lies between two parts")
+		t.Error("the order of series is needed where no bucket is between two parts")
 	}
 	err := j.addUnfilled(nil, []run{{first: 1, last: 5}, {first: 5, last: 9}})
 	if err == nil || !strings.Contains(err.Error(), "another goes on until 5") {

@@ -93,6 +93,7 @@ func (j *joiner) group(members groupMembers, scratch []*segment, out *encoding.P
 		}
 		salt := string(sp.id[:j.m.plan.Schema.SaltWidth])
 		membersBySalt[salt]++
+		sp.runs = j.m.joinRuns(sp.runs)
 		if err := j.addSeries(salt, sp.inTimeOrder(scratch[:0]), sp.runs); err != nil {
 			return fmt.Errorf("merge: series %s: %w", encoding.UID(j.m.plan.Schema.SpanTSUID(sp.id)), err)
 		}
@@ -132,8 +133,8 @@ func (j *joiner) mergePartials(key string) {
 	}
 }
 
-// addSeries adds what the partial aggregates do not have of a series: its points in per-series hours, and what lies
-// between its runs, which are ascending.
+// addSeries adds what the partial aggregates do not have of a series: its points in per-series hours, and what it
+// contributes between its runs, which are ascending.
 func (j *joiner) addSeries(salt string, segments []*segment, runs []run) error {
 	if err := checkOrder(segments); err != nil {
 		return err

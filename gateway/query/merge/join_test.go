@@ -158,7 +158,7 @@ func TestPartials_runs(t *testing.T) {
 			Range: scanplan.KeyRange{Start: p.HourKey(p.Ranges[0], from), Stop: p.HourKey(p.Ranges[0], from+3600)}})
 	}
 	rnd := rand.New(rand.NewPCG(1, 1))
-	for round := range 20 { // the parts are in order in the first
+	for round := range 20 { // the parts are in order at first, then each after the next one, then mixed
 		m := New(&p, nil)
 		for i := range parts {
 			if err := addPart(t, m, table, &parts[i]); err != nil {
@@ -166,8 +166,12 @@ func TestPartials_runs(t *testing.T) {
 			}
 		}
 		for i, sp := range m.kept {
+			sp.runs = m.joinRuns(sp.runs)
 			if len(sp.runs) != i+1 || sp.first != nil {
 				t.Errorf("series %d has %d runs and segments %v, want %d and none", i, len(sp.runs), sp.first, i+1)
+			}
+			if room := cap(sp.runs); round == 1 && room > 8 {
+				t.Errorf("series %d has room for %d runs, want 8 at most", i, room)
 			}
 		}
 		// Of four buckets of a part there are Live and A, and a proof of Low and High.
@@ -178,7 +182,13 @@ func TestPartials_runs(t *testing.T) {
 		if diff := cmp.Diff(text(want), text(got)); diff != "" || err != nil {
 			t.Fatalf("%v: series -, joined +: %s", err, diff)
 		}
-		rnd.Shuffle(len(parts), func(i, j int) { parts[i], parts[j] = parts[j], parts[i] })
+		if round > 0 {
+			rnd.Shuffle(len(parts), func(i, j int) { parts[i], parts[j] = parts[j], parts[i] })
+			continue
+		}
+		for i := 0; i < len(parts); i += 2 {
+			parts[i], parts[i+1] = parts[i+1], parts[i]
+		}
 	}
 }
 

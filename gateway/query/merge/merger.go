@@ -91,7 +91,7 @@ type seriesData struct {
 	points  int    // number of stored points among what was added
 	// The list of segments in order of arrival.
 	first, last *segment
-	runs        []run        // in the parts that returned partial aggregates, by time
+	runs        []run        // in the parts that returned partial aggregates; see joinRuns
 	tail        *OlderMember // of the older hours that are continued; nil if they do not have the span
 	// after is the series that was found after this one the last time, for findSeries.
 	after *seriesData

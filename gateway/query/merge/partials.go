@@ -36,7 +36,7 @@ type buckets struct {
 }
 
 // run is a span's first and last point in a part that returned partial aggregates, or in several that follow each
-// other, if no bucket without a point of it lies between two of them. The value of a point at a border of a part is
+// other, if there is no bucket without a point of it between two of them. The value of a point at a border of a part is
 // not shipped.
 type run struct {
 	first, last           int64 // ms
@@ -266,20 +266,35 @@ func (m *Merger) addMembers(p *partialPart, g *groupPartial, row *batch.Partial)
 // addRun adds a part's run of a span to those of the others. A series that goes on from part to part keeps one, so
 // that what is held of it does not grow with the parts.
 func (m *Merger) addRun(sp *seriesData, s run) error {
-	at, _ := slices.BinarySearchFunc(sp.runs, s.first,
-		func(o run, first int64) int { return cmp.Compare(o.first, first) })
-	if at > 0 && m.goesOn(&sp.runs[at-1], &s) {
-		at--
-		s = sp.runs[at].until(&s)
-		sp.runs = slices.Delete(sp.runs, at, at+1)
-	}
-	if at < len(sp.runs) && m.goesOn(&s, &sp.runs[at]) {
-		sp.runs[at] = s.until(&sp.runs[at])
+	if n := len(sp.runs); n > 0 && m.goesOn(&sp.runs[n-1], &s) { // parts mostly come in order
+		sp.runs[n-1] = sp.runs[n-1].until(&s)
 		return nil
 	}
+
 	before := cap(sp.runs)
-	sp.runs = slices.Insert(sp.runs, at, s)
+	if len(sp.runs) == before {
+		sp.runs = m.joinRuns(sp.runs)
+		// Twice the room for what is left: so thousands of runs with pauses between them are sorted a few times.
+		if n := len(sp.runs); n > before/2 {
+			sp.runs = slices.Grow(sp.runs, max(n, 1))
+		}
+	}
+	sp.runs = append(sp.runs, s)
 	return m.account(int64(cap(sp.runs)-before) * runBytes)
+}
+
+// joinRuns sorts runs and makes one of those that go on in the next, in their memory.
+func (m *Merger) joinRuns(runs []run) []run {
+	slices.SortFunc(runs, func(a, b run) int { return cmp.Compare(a.first, b.first) })
+	joined := runs[:0]
+	for i := range runs {
+		if n := len(joined); n > 0 && m.goesOn(&joined[n-1], &runs[i]) {
+			joined[n-1] = joined[n-1].until(&runs[i])
+		} else {
+			joined = append(joined, runs[i])
+		}
+	}
+	return joined
 }
 
 // goesOn reports whether the first bucket of b is the one behind the last of a.
