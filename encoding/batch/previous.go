@@ -14,5 +14,21 @@ var previous = map[*arrow.Schema]*arrow.Schema{
 	partialSchema: arrow.NewSchema(partialSchema.Fields(), metadata(Previous)),
 }
 
-// AsPrevious returns a schema as Previous has it, nil if Previous has no such batches.
-func AsPrevious(s *arrow.Schema) *arrow.Schema { return previous[s] }
+// AsPrevious returns a schema as Previous has it, nil if Previous has no such batches. It has series in the place of
+// narrow batches.
+func AsPrevious(s *arrow.Schema) *arrow.Schema {
+	if s == narrowSchema {
+		s = seriesSchema
+	}
+	return previous[s]
+}
+
+// FromPrevious returns the schema of Version for one that AsPrevious has returned.
+func FromPrevious(before *arrow.Schema) *arrow.Schema {
+	for s, other := range previous {
+		if other == before {
+			return s
+		}
+	}
+	return nil
+}

@@ -33,7 +33,7 @@ import (
 
 // Version is the wire version of series and partial batches, in the metadata of their
 // schemas. Version 2 added times as their first two, proofs of sums, and packed names;
-// version 3 added aligned batches.
+// version 3 added aligned and narrow batches.
 const Version = "3"
 
 // resultVersion is the wire version of results and live rows.
@@ -189,41 +189,56 @@ type SeriesReader struct {
 	value    listOf[float64]
 	rawTime  listOf[int64]
 	rawBits  listOf[int64]
+	narrow   *array.Binary // in the place of rawBits if the batch is narrow
 	rawFloat *array.List
 	notes    *array.List
 	floats   []bool
-	// Memory for the times of the present row, if only two of them were sent.
+	// Memory for the times of the present row, if only two of them were sent, and for its numbers, if they were narrow.
 	times, rawTimes []int64
+	bits            []uint64
 }
 
-// NewSeriesReader checks a record's schema and returns a reader over it.
+// NewSeriesReader checks a record's schema and returns a reader over it. It reads narrow batches, too.
 func NewSeriesReader(r Record) (*SeriesReader, error) {
-	if err := checkSchema(r, seriesSchema); err != nil {
+	schema, narrow := seriesSchema, r.Schema().Equal(narrowSchema)
+	if narrow {
+		schema = narrowSchema
+	}
+	if err := checkSchema(r, schema); err != nil {
 		return nil, err
 	}
-	return &SeriesReader{
+	reader := &SeriesReader{
 		span:     r.Column(colSpan).(*array.Binary),
 		time:     lists(r, colTime, (*array.Int64).Int64Values),
 		value:    lists(r, colValue, (*array.Float64).Float64Values),
 		rawTime:  lists(r, colRawTime, (*array.Int64).Int64Values),
-		rawBits:  lists(r, colRawBits, (*array.Int64).Int64Values),
 		rawFloat: r.Column(colRawFloat).(*array.List),
 		notes:    r.Column(colNotes).(*array.List),
-	}, nil
+	}
+	if narrow {
+		reader.narrow = r.Column(colRawBits).(*array.Binary)
+	} else {
+		reader.rawBits = lists(r, colRawBits, (*array.Int64).Int64Values)
+	}
+	return reader, nil
 }
 
 // Len is the number of rows.
 func (r *SeriesReader) Len() int { return r.span.Len() }
 
-// At fills s with row i. s.Time, s.Raw.Time and s.Raw.Float are valid until the next
-// call, the other slices as long as the record. It fails for a row whose lists have
-// different lengths.
-func (r *SeriesReader) At(i int, s *Series) error {
-	s.Span, s.Value, s.Raw.Bits = r.span.Value(i), r.value.at(i), unsigned(r.rawBits.at(i))
-	s.Time = spread(&r.times, r.time.at(i), len(s.Value))
-	s.Raw.Time = spread(&r.rawTimes, r.rawTime.at(i), len(s.Raw.Bits))
+// At fills s with row i. s.Time and s.Raw are valid until the next call, the other slices as long as the record. It
+// fails for a row whose lists have different lengths.
+func (r *SeriesReader) At(i int, s *Series) (err error) {
+	s.Span, s.Value = r.span.Value(i), r.value.at(i)
 	r.floats = appendBools(r.floats[:0], r.rawFloat, i)
 	s.Raw.Float, s.Notes = r.floats, appendBinaries(nil, r.notes, i)
+	if r.narrow == nil {
+		s.Raw.Bits = unsigned(r.rawBits.at(i))
+	} else if s.Raw.Bits, err = widen(&r.bits, r.narrow.Value(i), len(s.Raw.Float)); err != nil {
+		return fmt.Errorf("batch: row %d: %w", i, err)
+	}
+	s.Time = spread(&r.times, r.time.at(i), len(s.Value))
+	s.Raw.Time = spread(&r.rawTimes, r.rawTime.at(i), len(s.Raw.Bits))
 
 	if len(s.Time) != len(s.Value) || len(s.Raw.Time) != len(s.Raw.Bits) || len(s.Raw.Time) != len(s.Raw.Float) {
 		return fmt.Errorf("batch: row %d has lists of %d, %d and %d, %d, %d elements, want equal lengths", i,

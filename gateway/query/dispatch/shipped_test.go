@@ -91,6 +91,29 @@ func TestShipped_onePercent(t *testing.T) {
 	}
 }
 
+// With salt, no part has all values of a time, so percentiles and deviations are computed from values of series. These
+// take at most 1 % of the bytes of single cells, and integers as they are stored half of those of compacted cells.
+func TestShipped_salted(t *testing.T) {
+	s := encoding.DefaultSchema()
+	s.SaltWidth = 1
+	m, cells, compacted := hosts(s, 2, inOrder)
+	e := overFlight(t, m, s)
+	f := func(aggregator scanplan.Aggregator, d *scanplan.Downsample, most int64) {
+		plan := operatortest.Plan(s, metric, base, base+2*3600)
+		plan.Aggregator, plan.Downsample = aggregator, d
+		stats, err := e.Run(t.Context(), &plan, Options{},
+			func(scanplan.KeyRange, []batch.Record) error { return nil })
+		if err != nil || stats.Remote != stats.Parts || stats.Partial != 0 || stats.ShippedBytes > most {
+			t.Errorf("%s of %v: %v, %+v, want at most %d bytes, of series", aggregator, d, err, stats, most)
+		}
+	}
+	d := scanplan.Downsample{Interval: 300_000, Function: "avg", Fill: scanplan.FillNone}
+	for _, aggregator := range []scanplan.Aggregator{"p99", "median", "dev"} {
+		f(aggregator, &d, cells/100)
+		f(aggregator, nil, compacted/2)
+	}
+}
+
 // BenchmarkShipped measures sum:5m-avg and p99:5m-avg over the table of hosts through a pushdown server, and the
 // bytes that it sends.
 func BenchmarkShipped(b *testing.B) {

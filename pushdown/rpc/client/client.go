@@ -159,7 +159,7 @@ func (c *Client) Open(part *scanplan.Part, budget operator.Budget) (operator.Ope
 		return nil, fmt.Errorf("%w: %w", operator.ErrBadPlan, err)
 	}
 
-	schema := batch.SeriesSchema()
+	schema := batch.NarrowSchema()
 	switch {
 	case part.Plan.Histograms != nil:
 		schema = batch.HistogramSchema()

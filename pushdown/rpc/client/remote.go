@@ -111,7 +111,7 @@ func (r *remote) open() (err error) {
 		return err
 	}
 	r.stream = &schemaGuard{FlightService_DoGetClient: stream, schema: r.schema}
-	r.reader, err = flight.NewRecordReader(r.stream, ipc.WithSchema(r.schema), ipc.WithAllocator(r.client.opts.Mem))
+	r.reader, err = flight.NewRecordReader(r.stream, ipc.WithAllocator(r.client.opts.Mem))
 	return err
 }
 

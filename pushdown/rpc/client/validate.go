@@ -139,13 +139,13 @@ func (g *schemaGuard) Recv() (*flight.FlightData, error) {
 		return m, err
 	}
 
-	ours := schemaMessage(g.schema)
 	before := batch.AsPrevious(g.schema)
-	if before != nil && //fault:batches-of-the-version-before-unread TestServerBefore
-		bytes.Equal(m.GetDataHeader(), schemaMessage(before)) {
-		m.DataHeader = ours // the batches after it are alike, and the readers know one version
-	}
-	if !bytes.Equal(m.GetDataHeader(), ours) {
+	switch {
+	case before != nil && //fault:batches-of-the-version-before-unread TestServerBefore
+		bytes.Equal(m.GetDataHeader(), schemaMessage(before)):
+		// The batches after it are alike, and the readers know one version.
+		m.DataHeader = schemaMessage(batch.FromPrevious(before))
+	case !bytes.Equal(m.GetDataHeader(), schemaMessage(g.schema)):
 		return nil, fmt.Errorf("%w: the stream does not begin with the schema of batches, version %s", wire.ErrServer,
 			batch.Version)
 	}
@@ -153,7 +153,7 @@ func (g *schemaGuard) Recv() (*flight.FlightData, error) {
 	return m, nil
 }
 
-// schemaMessages are the results of schemaMessage, by *arrow.Schema: there are six.
+// schemaMessages are the results of schemaMessage, by *arrow.Schema: there are seven.
 var schemaMessages sync.Map
 
 // schemaMessage returns the header of the message with which a stream of the schema

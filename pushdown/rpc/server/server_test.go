@@ -447,13 +447,15 @@ func TestDoGet_cutAnywhere(t *testing.T) {
 type silent struct{ flight.BaseFlightServer }
 
 func (*silent) DoGet(_ *flight.Ticket, stream flight.FlightService_DoGetServer) error {
-	w := flight.NewRecordWriter(stream, ipc.WithSchema(batch.SeriesSchema()))
+	w := flight.NewRecordWriter(stream, ipc.WithSchema(batch.NarrowSchema()))
 	b := batch.NewSeriesWriter(memory.DefaultAllocator)
 	defer b.Release()
 	b.Append(&batch.Series{Span: []byte{1}})
 	r := b.Record()
 	defer r.Release()
-	return w.Write(r)
+	narrow := batch.Narrow(r, memory.DefaultAllocator)
+	defer narrow.Release()
+	return w.Write(narrow)
 }
 
 // A stream that ends without an error, but also without the end mark, is an error.

@@ -193,18 +193,30 @@ func (s *service) streamPart(t *flight.Ticket, stream flight.FlightService_DoGet
 	defer p.stop(cancel)
 
 	w := flight.NewRecordWriter(stream, s.writerOptions(part.Mode, schema)...)
-	n, err := s.send(w, p, heartbeat)
+	write := w.Write
+	if schema == batch.NarrowSchema() {
+		write = func(r batch.Record) error {
+			r = batch.Narrow(r, s.cfg.Mem)
+			defer r.Release()
+			return w.Write(r)
+		}
+	}
+	n, err := s.send(write, p, heartbeat)
 	if err != nil {
 		return c, limitError(memoryError(err))
 	}
 	return wire.Complete{Batches: n, Stats: p.stats}, nil
 }
 
-// schemaFor returns the schema of a part's stream to the gateway of a call, whose batches are like one of ours. The
-// schema's version is all that may differ, and only the beginning of a stream has it.
+// schemaFor returns the schema of a part's stream to the gateway of a call, whose batches are like one of ours. Series
+// are sent as narrow batches. To a gateway of the release before, the schema's version is all that may differ, and only
+// the beginning of a stream has it.
 func schemaFor(md metadata.MD, like batch.Record) (*arrow.Schema, error) {
 	schema := like.Schema()
 	if wire.BatchVersion(md) == batch.Version { //fault:new-batches-for-all TestGatewayBefore
+		if schema == batch.SeriesSchema() {
+			schema = batch.NarrowSchema()
+		}
 		return schema, nil
 	}
 	if schema = batch.AsPrevious(schema); schema == nil { //fault:new-batches-in-the-version-before TestBatchVersions
@@ -278,8 +290,8 @@ func layout(s encoding.Schema) string {
 // send writes batches as they come, and a heartbeat whenever nothing was sent for
 // Config.Heartbeat. The first one is sent immediately, because it carries the schema,
 // with which each stream begins. It returns the number of batches without heartbeats.
-func (s *service) send(w *flight.Writer, p *pump, heartbeat batch.Record) (batches int64, err error) {
-	if err := w.Write(heartbeat); err != nil {
+func (s *service) send(write func(batch.Record) error, p *pump, heartbeat batch.Record) (batches int64, err error) {
+	if err := write(heartbeat); err != nil {
 		return 0, err
 	}
 
@@ -298,7 +310,7 @@ func (s *service) send(w *flight.Writer, p *pump, heartbeat batch.Record) (batch
 				return batches, o.err
 			}
 
-			err := w.Write(o.record)
+			err := write(o.record)
 			o.record.Release()
 			if err != nil {
 				return batches, err
@@ -306,7 +318,7 @@ func (s *service) send(w *flight.Writer, p *pump, heartbeat batch.Record) (batch
 			batches++
 			ticker.Reset(s.cfg.Heartbeat)
 		case <-ticker.C:
-			if err := w.Write(heartbeat); err != nil {
+			if err := write(heartbeat); err != nil {
 				return batches, err
 			}
 		}
