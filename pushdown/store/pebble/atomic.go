@@ -75,7 +75,7 @@ func (s *Store) compareAndPut(ctx context.Context, table string, cell store.Cell
 		if len(expected) == 0 {
 			wrote = !found
 		} else {
-			wrote = found && bytes.Equal(old, expected)
+			wrote = bytes.Equal(old, expected) // not of a cell that does not exist, whose value is empty
 		}
 		return value, wrote, nil
 	})
@@ -115,9 +115,6 @@ func (s *Store) update(ctx context.Context, table string, cells []store.CellKey,
 		return err
 	}
 	defer s.life.RUnlock()
-	if err := s.tables.check(table, ""); err != nil {
-		return err
-	}
 	for _, c := range cells {
 		if err := s.checkPlace(table, c.Row, c.Family, c.Qualifier); err != nil {
 			return err
@@ -195,13 +192,8 @@ func (s *Store) readApart(table string, keys []cellAt, got func(i int, value []b
 		return fmt.Errorf("cannot read %d cells: %w", len(keys), unreadable(err))
 	}
 	for _, k := range keys {
-		// It seeks the whole key, among the keys of its row.
-		if !it.SeekPrefixGE(k.key) && it.Error() != nil {
-			err = fmt.Errorf("cannot read %v: %w", keyFormat(k.key), unreadable(it.Error()))
-		} else {
-			err = k.read(it, got)
-		}
-		if err != nil {
+		it.SeekPrefixGE(k.key) // it seeks the whole key, among the keys of its row
+		if err = k.read(it, got); err != nil {
 			break
 		}
 	}
@@ -251,12 +243,6 @@ func walk(it *pebble.Iterator, keys []cellAt, got func(i int, value []byte, foun
 			sought = n
 			it.SeekGE(k.key)
 		}
-		if !it.Valid() {
-			if err := it.Error(); err != nil {
-				return nil, fmt.Errorf("cannot read %v: %w", keyFormat(k.key), unreadable(err))
-			}
-		}
-
 		if err := k.read(it, got); err != nil {
 			return nil, err
 		}
@@ -266,6 +252,9 @@ func walk(it *pebble.Iterator, keys []cellAt, got func(i int, value []byte, foun
 
 // read calls got with the cell under an iterator, if it is this one.
 func (k cellAt) read(it *pebble.Iterator, got func(i int, value []byte, found bool) error) error {
+	if err := it.Error(); err != nil {
+		return fmt.Errorf("cannot read %v: %w", keyFormat(k.key), unreadable(err))
+	}
 	if !it.Valid() || !bytes.Equal(it.Key(), k.key) {
 		return got(k.at, nil, false)
 	}

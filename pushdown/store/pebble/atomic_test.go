@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"downpour/encoding/seedtest"
@@ -64,6 +65,36 @@ func TestAtomic_many(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+	}
+}
+
+// A counter that is none is named, wherever it is among others, and none of them is counted.
+func TestAtomic_noCounter(t *testing.T) {
+	s := openMem(t, Options{})
+	create(t, s)
+	const n = 3 * maxAlone
+	var cells []store.CellKey
+	var between []store.Mutation
+	for i := range n {
+		row := fmt.Sprintf("%02d", i)
+		cells = append(cells, store.CellKey{Row: []byte(row), Family: "t", Qualifier: []byte("q")})
+		between = append(between, cell(store.Put, row+"b", "q", "v")) // so that all lie apart
+	}
+	apply(t, s, between...)
+	for i := range n {
+		row := string(cells[i].Row)
+		apply(t, s, cell(store.Put, row, "q", "seven b"))
+		for _, some := range [][]store.CellKey{cells, cells[i : i+1]} {
+			_, err := s.IncrementAll(t.Context(), "tsdb", some, slices.Repeat([]int64{1}, len(some)))
+			if want := fmt.Sprintf("row %x, t:71: counter has 7 bytes", row); err == nil ||
+				!strings.Contains(err.Error(), want) {
+				t.Errorf("%d of %d: %v, want %s", i, len(some), err, want)
+			}
+		}
+		apply(t, s, cell(store.DeleteCell, row, "q", ""))
+	}
+	if got := keysOf(t, s, "tsdb"); len(got) != n {
+		t.Errorf("rows %q, want only those between", got)
 	}
 }
 

@@ -99,9 +99,8 @@ func (c *changes) end(touched []*group) {
 		return
 	}
 
-	// The new number makes every token given before differ from every later one:
-	// nobody knows any more which of the dropped groups changes next.
-	c.last++
+	// A token of a dropped group that was given before has this number at most, and only if nothing
+	// has changed since.
 	c.dropped = c.last
 	for name, g := range c.groups {
 		// A batch in progress would go unnoticed without its groups.

@@ -65,7 +65,9 @@ func TestVersion_byHour(t *testing.T) {
 	f(hourRow(1, 4, ""), false)
 	f(hourRow(1, 4, "aaaaaa"), false)
 	f(hourRow(2, 3, "aaaaaa"), false)
-	f([]byte{0, 0, 1, 0x50}, true) // too short for an hour: counts for all
+	for n := 4; n < 7; n++ {
+		f(hourRow(1, 9, "")[:n], true) // too short for an hour: counts for all
+	}
 	s2 := openGrouped(t)
 	s2.mustVersion(t, r)
 	if s2.mustVersion(t, r) == s.mustVersion(t, r) {
@@ -88,6 +90,10 @@ func TestVersion_inProgress(t *testing.T) {
 	}
 	if s.mustVersion(t, there) == "" || s.mustVersion(t, store.KeyRange{}) != "" {
 		t.Error("want a token of the other hour, and none of the whole table")
+	}
+	s.changes.begin(s.changes.groupNames(b.Batch))()
+	if token := s.mustVersion(t, here); token != "" {
+		t.Errorf("token %q after the second of two batches, want none", token)
 	}
 	end()
 	if after := s.mustVersion(t, here); after == "" || after == before {

@@ -71,7 +71,6 @@ func (c *changes) endRanges(touched map[*deletion]struct{}, whole bool) {
 		return
 	}
 
-	c.last++
 	c.dropped = c.last
 	for name, x := range c.deletions {
 		if x.running == 0 {

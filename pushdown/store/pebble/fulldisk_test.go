@@ -112,6 +112,7 @@ func TestFullDisk(t *testing.T) {
 		}
 		create(t, s)
 		apply(t, s, cell(store.Put, "before", "q", strings.Repeat("x", 20_000)))
+		before := store.CellKey{Row: []byte("before"), Family: "t", Qualifier: []byte("q")}
 		disk.full.Store(true)
 		flushed := flushing(t, s)
 		for range 10 {
@@ -124,6 +125,10 @@ func TestFullDisk(t *testing.T) {
 			if _, err := s.Increment(t.Context(), "tsdb",
 				store.CellKey{Row: []byte("c"), Family: "t"}, 1); !errors.Is(err, store.ErrFull) {
 				t.Errorf("an increment: %v, want that there is no room", err)
+			}
+			if wrote, err := s.PutAbsent(t.Context(), "tsdb",
+				[]store.CellKey{before}, [][]byte{nil}); err != nil || wrote[0] {
+				t.Errorf("a put of a cell that exists: %v, %v, want that nothing is to be written", wrote, err)
 			}
 			if got := dump(t, s, store.Scan{}); !strings.HasPrefix(got, "before/t:q=xxx") || len(got) > 20_100 {
 				t.Errorf("a scan: %.100q, want the row that was there before", got)

@@ -26,9 +26,6 @@ func (s *Store) DeleteRows(ctx context.Context, table string, ranges []store.Key
 	if err != nil {
 		return err
 	}
-	if len(bounds) == 0 {
-		return nil
-	}
 	b := s.newBatch(0)
 	for _, k := range bounds {
 		if err := b.DeleteRange(k.Start, k.End, nil); err != nil {
@@ -77,8 +74,8 @@ func (s *Store) makeRangesVisible(b *batch, table string, ranges []store.KeyRang
 	}
 	need := startBytes + uint64(b.Len())
 	if usage, err := s.opts.FS.GetDiskUsage(s.dir); err == nil && usage.AvailBytes < need {
-		return fail(fmt.Errorf("%w of the data directory %s: %d KiB are free, deleting takes %d", store.ErrFull, s.dir,
-			usage.AvailBytes>>10, need>>10))
+		return fail(fmt.Errorf("%w of the data directory %s: %d KiB are free, deleting takes %d KiB",
+			store.ErrFull, s.dir, usage.AvailBytes>>10, need>>10))
 	}
 
 	// Marks and version tokens of these rows no longer hold. No token may be given while the batch is
@@ -117,7 +114,7 @@ const (
 // nothing else are deleted by pebble, the others are written again without them.
 func (s *Store) Reclaim(ctx context.Context, table string, ranges []store.KeyRange) error {
 	bounds, err := s.bounds(table, ranges)
-	if err != nil || len(bounds) == 0 {
+	if err != nil {
 		return err
 	}
 	if err := s.Flush(ctx); err != nil {

@@ -2,6 +2,7 @@ package pebble
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -136,9 +137,11 @@ func TestDeleteRows_bounds(t *testing.T) {
 			t.Errorf("%v: %v", r, err)
 		}
 	}
-	if err := s.DeleteRows(t.Context(), "none",
-		[]store.KeyRange{keyRange("a", "z")}); !errors.Is(err, store.ErrNoTable) {
-		t.Errorf("no table: %v", err)
+	none := []store.KeyRange{keyRange("a", "z")}
+	for _, call := range []func(context.Context, string, []store.KeyRange) error{s.DeleteRows, s.Reclaim} {
+		if err := call(t.Context(), "none", none); !errors.Is(err, store.ErrNoTable) {
+			t.Errorf("no table: %v", err)
+		}
 	}
 	if got := dump(t, s, store.Scan{}); got != "r/t:q=v " {
 		t.Errorf("the table has %q", got)
@@ -468,8 +471,9 @@ func TestDeleteRows_fullDisk(t *testing.T) {
 	if got := dump(t, s, store.Scan{}); got != "" {
 		t.Errorf("the table has %q", got)
 	}
-	disk.free.Store(100)
-	if err := s.DeleteRows(t.Context(), "tsdb", []store.KeyRange{keyRange("a", "b")}); !errors.Is(err, store.ErrFull) {
+	disk.free.Store(100 << 10)
+	if err := s.DeleteRows(t.Context(), "tsdb", []store.KeyRange{keyRange("a", "b")}); !errors.Is(err, store.ErrFull) ||
+		!strings.Contains(err.Error(), "100 KiB are free, deleting takes 1024 KiB") {
 		t.Errorf("a deletion without any room: %v", err)
 	}
 	disk.free.Store(1 << 29)

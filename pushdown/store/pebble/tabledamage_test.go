@@ -113,6 +113,18 @@ func TestDamagedTable(t *testing.T) {
 			[][]byte{fmt.Appendf(nil, "row%04d", first)}); !errors.Is(err, store.ErrDamaged) {
 			t.Errorf("get of row %d: %v, want it damaged", first, err)
 		}
+		// One of the block is not taken for absent, wherever it is among others.
+		var cells []store.CellKey
+		for n := last % 50; n < tableRows; n += 50 {
+			row := fmt.Appendf(nil, "row%04d", n)
+			cells = append(cells, store.CellKey{Row: row, Family: "t", Qualifier: []byte("q")})
+		}
+		for ; len(cells) > 0 && string(cells[0].Row) <= fmt.Sprintf("row%04d", last); cells = cells[1:] {
+			if _, err := s.PutAbsent(t.Context(), "tsdb", cells,
+				make([][]byte, len(cells))); !errors.Is(err, store.ErrDamaged) {
+				t.Errorf("put of row %d as one of %d that are absent: %v, want it damaged", last, len(cells), err)
+			}
+		}
 		if _, err := all(s); !errors.Is(err, store.ErrDamaged) {
 			t.Errorf("a scan of all: %v, want it damaged", err)
 		}
