@@ -42,7 +42,6 @@ func (st *Store) PutAbsent(ctx context.Context, table string, cells []store.Cell
 
 	wrote := make([]bool, len(cells))
 	calls, ctx := errgroup.WithContext(ctx)
-	calls.SetLimit(putsAtOnce)
 	for part := range slices.Chunk(absent, max(1, (len(absent)+putsAtOnce-1)/putsAtOnce)) {
 		calls.Go(func() error { return st.putAbsent(ctx, table, cells, values, part, wrote) })
 	}

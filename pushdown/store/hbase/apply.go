@@ -221,12 +221,12 @@ func (a *action) encodeCells(mutations []store.Mutation) {
 	}
 }
 
-// columnsAscend reports whether the mutations of the action are sorted by column
-// without a duplicate, which is the usual case.
+// columnsAscend reports whether the mutations of the action are sorted by qualifier
+// without a duplicate, of whatever families, which is the usual case.
 func (a *action) columnsAscend(mutations []store.Mutation) bool {
 	for k := 1; k < len(a.origin); k++ {
 		m, before := &mutations[a.origin[k]], &mutations[a.origin[k-1]]
-		if m.Family != before.Family || bytes.Compare(before.Qualifier, m.Qualifier) >= 0 {
+		if bytes.Compare(before.Qualifier, m.Qualifier) >= 0 {
 			return false
 		}
 	}

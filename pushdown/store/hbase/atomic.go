@@ -1,11 +1,9 @@
 package hbase
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"fmt"
-	"slices"
 
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/hbase/calls"
@@ -111,8 +109,7 @@ func (st *Store) existing(ctx context.Context, table string, cells []store.CellK
 		return fmt.Sprintf("%q %q %q", family, row, qualifier)
 	}
 	for family, keys := range rows {
-		slices.SortFunc(keys, bytes.Compare)
-		found, err := st.Get(ctx, table, family, slices.CompactFunc(keys, bytes.Equal))
+		found, err := st.Get(ctx, table, family, keys)
 		if err != nil {
 			return nil, err
 		}

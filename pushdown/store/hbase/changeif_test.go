@@ -253,3 +253,54 @@ func TestPutAbsent_lostReply(t *testing.T) {
 		}
 	}
 }
+
+// Where it cannot be read which cells exist, none is put: one with an empty value would be overwritten.
+func TestPutAbsent_unread(t *testing.T) {
+	c := start(t, hbasefake.Options{})
+	c.CreateTable("t", []string{"t"})
+	c.Put("t", "r", "t", "a", "")
+	cells := []store.CellKey{
+		{Row: []byte("r"), Family: "t", Qualifier: []byte("a")},
+		{Row: []byte("r"), Family: "t", Qualifier: []byte("b")},
+	}
+	values := [][]byte{[]byte("v"), []byte("w")}
+	c.SetHook(func(call hbasefake.Call) hbasefake.Fault {
+		if call.Method == "Multi" && call.N == 0 {
+			return hbasefake.Fault{Kind: hbasefake.Refuse, Exception: "org.apache.hadoop.hbase.DoNotRetryIOException"}
+		}
+		return hbasefake.Fault{}
+	})
+	if wrote, err := c.st.PutAbsent(c.ctx, "t", cells, values); err == nil {
+		t.Errorf("written %v, want the error of the read", wrote)
+	}
+	c.mustRead(store.Scan{}, []string{"r a "})
+	c.SetHook(nil)
+	if wrote, err := c.st.PutAbsent(c.ctx, "t", cells, values); err != nil || wrote[0] || !wrote[1] {
+		t.Errorf("written %v, %v, want the second of two cells of a row", wrote, err)
+	}
+	c.mustRead(store.Scan{}, []string{"r a ", "r b w"})
+}
+
+// However many cells there are, no more calls are under way than a server has handlers.
+func TestPutAbsent_atOnce(t *testing.T) {
+	c := start(t, hbasefake.Options{})
+	c.CreateTable("t", []string{"t"})
+	put := func(n int) int {
+		t.Helper()
+		before := c.Calls("Multi")
+		cells, values := make([]store.CellKey, n), make([][]byte, n)
+		for i := range n {
+			cells[i] = store.CellKey{Row: fmt.Appendf(nil, "%d of %d", i, n), Family: "t", Qualifier: []byte("a")}
+		}
+		if _, err := c.st.PutAbsent(c.ctx, "t", cells, values); err != nil {
+			t.Fatal(err)
+		}
+		return c.Calls("Multi") - before
+	}
+	put(1) // and the trial of the connection
+	for _, n := range []int{1, putsAtOnce, putsAtOnce + 1, 2*putsAtOnce + 1} {
+		if calls := put(n) - 1; calls > putsAtOnce { // one is the read
+			t.Errorf("%d cells are put by %d calls", n, calls)
+		}
+	}
+}

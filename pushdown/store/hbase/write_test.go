@@ -1,7 +1,6 @@
 package hbase
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -16,8 +15,6 @@ import (
 	"downpour/pushdown/store/hbase/hbasefake"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/tsuna/gohbase/pb"
-	"google.golang.org/protobuf/proto"
 )
 
 // disturb gives the fault to every n-th call of a method, from the first on.
@@ -370,6 +367,10 @@ func TestApply_columnTwice(t *testing.T) {
 		m(store.Append, "b", "q", "4"))
 
 	c.mustRead(store.Scan{}, []string{"a p 2", "a q 3", "b p 3", "b q 124"})
+	old := m(store.Put, "a", "q", "4")
+	old.Timestamp = 1
+	apply(m(store.Put, "a", "q", "5"), old) // another cell
+	c.mustRead(store.Scan{}, []string{"a p 2", "a q 5", "b p 3", "b q 124"})
 	apply(m(store.DeleteRow, "a", "q", ""), m(store.DeleteCell, "a", "q", ""), m(store.DeleteCell, "b", "p", ""))
 	c.mustRead(store.Scan{}, []string{"b q 124"})
 }
@@ -467,30 +468,5 @@ func TestClose_ends(t *testing.T) {
 
 	for range 3 {
 		wantError(t, <-results, store.ErrClosed)
-	}
-}
-
-// Appends to one column become one cell of a call, whatever their timestamps, which appends do not
-// use: of two cells of one column a server would apply only one.
-func TestEncodeCells_appendsHaveNoTime(t *testing.T) {
-	var ms []store.Mutation
-	for i, value := range []string{"1", "2", "3"} {
-		ms = append(ms, store.Mutation{
-			Kind:      store.Append,
-			Row:       []byte("r"),
-			Family:    "t",
-			Qualifier: []byte("q"),
-			Value:     []byte(value),
-			Timestamp: int64(i),
-		})
-	}
-	a := &action{
-		row:      ms[0].Row,
-		mutation: &pb.MutationProto{AssociatedCellCount: proto.Int32(0)},
-		origin:   []int{0, 1, 2},
-	}
-	a.encodeCells(ms)
-	if n := a.mutation.GetAssociatedCellCount(); n != 1 || !bytes.HasSuffix(a.cells, []byte("123")) {
-		t.Errorf("%d cells, %q, want one with 123", n, a.cells)
 	}
 }

@@ -1,0 +1,83 @@
+package hbase
+
+import (
+	"bytes"
+	"math"
+	"strings"
+	"testing"
+
+	"downpour/pushdown/store"
+	"downpour/pushdown/store/hbase/cellblock"
+
+	"github.com/tsuna/gohbase/pb"
+	"google.golang.org/protobuf/proto"
+)
+
+// Appends to one column become one cell of a call, whatever their timestamps, which appends do not
+// use: of two cells of one column a server would apply only one.
+func TestEncodeCells_appendsHaveNoTime(t *testing.T) {
+	var ms []store.Mutation
+	for i, value := range []string{"1", "2", "3"} {
+		ms = append(ms, store.Mutation{
+			Kind:      store.Append,
+			Row:       []byte("r"),
+			Family:    "t",
+			Qualifier: []byte("q"),
+			Value:     []byte(value),
+			Timestamp: int64(i),
+		})
+	}
+	a := &action{
+		row:      ms[0].Row,
+		mutation: &pb.MutationProto{AssociatedCellCount: proto.Int32(0)},
+		origin:   []int{0, 1, 2},
+	}
+	a.encodeCells(ms)
+	if n := a.mutation.GetAssociatedCellCount(); n != 1 || !bytes.HasSuffix(a.cells, []byte("123")) {
+		t.Errorf("%d cells, %q, want one with 123", n, a.cells)
+	}
+}
+
+// Each kind of mutation has its type of cell; the server knows a deletion by nothing else.
+func TestEncodeCells_kinds(t *testing.T) {
+	const family = "f"
+	row, qualifier, value := []byte("r"), []byte("q"), []byte("v")
+	for kind, want := range map[store.MutationKind][]byte{
+		store.Put:        cellblock.Append(nil, row, family, qualifier, value, 7, cellblock.Put),
+		store.Append:     cellblock.Append(nil, row, family, qualifier, value, cellblock.ServerTime, cellblock.Put),
+		store.DeleteCell: cellblock.Append(nil, row, family, qualifier, nil, 7, cellblock.DeleteColumn),
+		store.DeleteRow:  cellblock.Append(nil, row, family, nil, nil, 7, cellblock.DeleteFamily),
+	} {
+		m := store.Mutation{Kind: kind, Row: row, Family: family, Qualifier: qualifier, Value: value, Timestamp: 7}
+		a := &action{row: row, mutation: &pb.MutationProto{AssociatedCellCount: proto.Int32(0)}, origin: []int{0}}
+		a.encodeCells([]store.Mutation{m})
+		if !bytes.Equal(a.cells, want) {
+			t.Errorf("kind %d: %x, want %x", kind, a.cells, want)
+		}
+	}
+}
+
+// What HBase could not hold is refused here: names and keys whose lengths do not fit into its cells.
+func TestCheckCell(t *testing.T) {
+	for _, c := range []struct {
+		row, family int
+		ok          bool
+	}{
+		{1, 1, true}, {math.MaxInt16, math.MaxInt8, true},
+		{0, 1, false}, {1, 0, false}, {math.MaxInt16 + 1, 1, false}, {1, math.MaxInt8 + 1, false},
+	} {
+		if err := checkCell(make([]byte, c.row), strings.Repeat("f", c.family)); (err == nil) != c.ok {
+			t.Errorf("a row of %d bytes, a family of %d: %v", c.row, c.family, err)
+		}
+	}
+}
+
+// An empty qualifier or value is sent: without the field HBase would have none.
+func TestCellMutation_empty(t *testing.T) {
+	cell := store.CellKey{Row: []byte("r"), Family: "t"}
+	v := cellMutation(cell, pb.MutationProto_PUT, nil).ColumnValue[0].QualifierValue[0]
+	condition, err := valueCondition(cell, nil)
+	if v.Qualifier == nil || v.Value == nil || err != nil || condition.Qualifier == nil {
+		t.Errorf("%v, %v, %v, want fields that are empty", v, condition, err)
+	}
+}
