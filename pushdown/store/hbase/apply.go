@@ -186,12 +186,12 @@ func (a *action) encodeCells(mutations []store.Mutation) {
 	type column struct {
 		kind              store.MutationKind // an action that deletes may delete the whole row as well as cells
 		family, qualifier string
-		timestamp         int64 // of a put; an append has none
+		timestamp         int64 // an append has none
 	}
 	columnOf := func(m *store.Mutation) column {
-		c := column{m.Kind, m.Family, string(m.Qualifier), m.Timestamp}
-		if m.Kind == store.Append {
-			c.timestamp = 0
+		c := column{kind: m.Kind, family: m.Family, qualifier: string(m.Qualifier)}
+		if m.Kind != store.Append {
+			c.timestamp = m.Timestamp
 		}
 		return c
 	}

@@ -8,6 +8,7 @@ import (
 
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/hbase/cellblock"
+	"downpour/pushdown/store/hbase/hbasefake"
 
 	"github.com/tsuna/gohbase/pb"
 	"google.golang.org/protobuf/proto"
@@ -79,5 +80,26 @@ func TestCellMutation_empty(t *testing.T) {
 	condition, err := valueCondition(cell, nil)
 	if v.Qualifier == nil || v.Value == nil || err != nil || condition.Qualifier == nil {
 		t.Errorf("%v, %v, %v, want fields that are empty", v, condition, err)
+	}
+}
+
+// A change without puts is sent as one mutation: an empty one of puts might be refused.
+func TestNewConditional_mutations(t *testing.T) {
+	c := store.ConditionalChange{Row: []byte("r"), If: store.Condition{Stamps: []int64{1}}}
+	for want, put := range map[int][]store.Cell{1: nil, 2: {{Qualifier: []byte("q"), Timestamp: 1}}} {
+		c.Put = put
+		if a, err := newConditional("t", &c); err != nil || len(a.actions) != want {
+			t.Errorf("%d puts: %+v, %v, want %d mutations", len(put), a, err, want)
+		}
+	}
+}
+
+// Keys that no row can have are not asked for, which a server would refuse.
+func TestGet_impossibleKeys(t *testing.T) {
+	c := start(t, hbasefake.Options{})
+	c.CreateTable("t", []string{"t"})
+	rows, err := c.st.Get(c.ctx, "t", "t", [][]byte{nil, make([]byte, math.MaxInt16+1)})
+	if n := c.Calls("Multi"); err != nil || len(rows) != 0 || n != 0 {
+		t.Errorf("%d rows, %v, after %d calls, want none", len(rows), err, n)
 	}
 }

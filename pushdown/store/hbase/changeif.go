@@ -211,7 +211,6 @@ func (st *Store) sendConditional(ctx context.Context, table, family string,
 	}
 	failed, err := conditionalOutcomes(call.Response.(*pb.MultiResponse), sent)
 	if err != nil {
-		err = fmt.Errorf("table %q: %w", table, err)
 		st.router.Invalidate(loc, server, err)
 	}
 	return slices.Concat(failed, rest), err
@@ -301,7 +300,7 @@ func conditionalOutcomes(response *pb.MultiResponse, sent []*conditional) (faile
 // processed returns the field of this name of a region action's result, and whether it is
 // there.
 func processed(unknown []byte) (value, ok bool) {
-	for b := unknown; len(b) > 0; {
+	for b := unknown; ; {
 		number, kind, n := protowire.ConsumeTag(b)
 		if n < 0 {
 			return false, false
@@ -316,5 +315,4 @@ func processed(unknown []byte) (value, ok bool) {
 		}
 		b = b[n+skip:]
 	}
-	return false, false
 }

@@ -1,6 +1,7 @@
 package hbase
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -115,20 +116,123 @@ func TestChangeIf(t *testing.T) {
 	}
 	c.wantLines([]string{"r0 b 2", "r0 m 12", "r1 a 1", "r1 b 2", "r2 b 2", "r3 a 1", "r3 b 2"}, got)
 
-	for _, bad := range [][]store.ConditionalChange{
-		{{Row: []byte("r0"), Put: put}},
-		{{Row: []byte("r1"), If: store.Condition{Stamps: []int64{1}}},
-			{Row: []byte("r0"), If: store.Condition{Stamps: []int64{1}}}},
-		{{Row: []byte("r0"), If: store.Condition{Stamps: []int64{1}}, Put: []store.Cell{{Qualifier: []byte("a")}}}},
-		{{
-			Row:    []byte("r0"),
-			If:     store.Condition{Stamps: []int64{1}},
-			Delete: []store.Version{{Qualifier: []byte("a")}},
+}
+
+// Changes that could not be conditional, or would reach later cells, are refused.
+func TestChangeIf_refused(t *testing.T) {
+	c := start(t, hbasefake.Options{}, func(cfg *Config) { cfg.RetryTimeout = bound })
+	c.CreateTable("t", []string{"t"})
+	row, at := []byte("r1"), store.Condition{Stamps: []int64{1}}
+	for want, changes := range map[string][]store.ConditionalChange{
+		"row 7231: condition: got no timestamps": {{
+			Row: row,
+			Put: []store.Cell{{Qualifier: []byte("m"), Timestamp: 1}},
 		}},
+		"row 7230: it does not come after row 7231":             {{Row: row, If: at}, {Row: []byte("r0"), If: at}},
+		"row 7231: it does not come after row 7231":             {{Row: row, If: at}, {Row: row, If: at}},
+		"row 7231: timestamp: got 0, want that of a cell":       {{Row: row, If: at, Put: []store.Cell{{}}}},
+		"row 7231: timestamp: got 0, want that of a version":    {{Row: row, If: at, Delete: []store.Version{{}}}},
+		"cannot change row : row: got 0 bytes, want 1 to 32767": {{If: at}},
 	} {
-		if _, err := c.st.ChangeIf(c.ctx, "t", "t", bad); err == nil {
-			t.Errorf("%+v: no error", bad)
+		if _, err := c.st.ChangeIf(c.ctx, "t", "t", changes); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
 		}
+	}
+	if n := c.Calls("Multi"); n > 0 {
+		t.Errorf("%d calls", n)
+	}
+}
+
+// A row may have to have so many columns.
+func TestChangeIf_columns(t *testing.T) {
+	c := start(t, hbasefake.Options{})
+	c.CreateTable("t", []string{"t"})
+	c.KeepVersions("t")
+	for columns, want := range []bool{true, true, true, false} {
+		c.PutAt("t", "r", "t", "a", "1", 100)
+		c.PutAt("t", "r", "t", "b", "2", 100)
+		held, err := c.st.ChangeIf(c.ctx, "t", "t", []store.ConditionalChange{{
+			Row:    []byte("r"),
+			If:     store.Condition{Stamps: []int64{100}, Columns: columns},
+			Delete: []store.Version{{Qualifier: []byte("c"), Timestamp: 1}},
+		}})
+		if err != nil || held[0] != want {
+			t.Errorf("%d columns of a row of two: %v, %v, want %v", columns, held, err, want)
+		}
+	}
+}
+
+// Each region that makes changes in the end is progress, however many refuse some at first.
+func TestChangeIf_progress(t *testing.T) {
+	c := start(t, hbasefake.Options{}, func(cfg *Config) { cfg.RetryTimeout = bound })
+	var splits [][]byte
+	var changes []store.ConditionalChange
+	for i := range regions.MaxUnknowns + 2 {
+		row := fmt.Appendf(nil, "r%d", i)
+		splits = append(splits, row)
+		changes = append(changes, store.ConditionalChange{Row: row, If: store.Condition{Stamps: []int64{1}}})
+	}
+	c.CreateTable("t", []string{"t"}, splits...)
+	if _, err := c.st.ChangeIf(c.ctx, "t", "t", changes); err != nil { // with the trials of all connections
+		t.Fatal(err)
+	}
+	first := c.Calls("Multi")
+	c.SetHook(func(call hbasefake.Call) hbasefake.Fault {
+		if call.Method == "Multi" && (call.N-first)%2 == 0 {
+			return hbasefake.Fault{Kind: hbasefake.Refuse, Exception: "java.io.IOException"}
+		}
+		return hbasefake.Fault{}
+	})
+	if held, err := c.st.ChangeIf(c.ctx, "t", "t", changes); err != nil || len(held) != len(changes) {
+		t.Errorf("%d calls, %v", c.Calls("Multi")-first, err)
+	}
+
+	// Where nothing is refused, regions are not looked up again, and none gets the changes of another.
+	c.SetHook(nil)
+	calls, scans := c.Calls("Multi"), c.Calls("Scan")
+	if _, err := c.st.ChangeIf(c.ctx, "t", "t", changes); err != nil {
+		t.Fatal(err)
+	}
+	if calls, scans = c.Calls("Multi")-calls, c.Calls("Scan")-scans; calls != len(changes) || scans != 0 {
+		t.Errorf("%d calls and %d scans of hbase:meta for one change in each of %d regions", calls, scans, len(changes))
+	}
+}
+
+// Regions that move are found again, by the trial of a connection and by changes.
+func TestChangeIf_regionMoves(t *testing.T) {
+	c := start(t, hbasefake.Options{Servers: 2}, func(cfg *Config) { cfg.RetryTimeout = bound })
+	c.CreateTable("t", []string{"t"})
+	c.Put("t", "r", "t", "a", "1")
+	c.mustRead(store.Scan{}, []string{"r a 1"}) // the region is known
+	change := []store.ConditionalChange{{Row: []byte("r"), If: store.Condition{Stamps: []int64{1}}}}
+	for range 4 {
+		c.MoveRegion("t", []byte("r"))
+		if _, err := c.st.ChangeIf(c.ctx, "t", "t", change); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A call has no more cells than the server takes, unless one change alone has.
+func TestChangeIf_large(t *testing.T) {
+	c := start(t, hbasefake.Options{})
+	c.CreateTable("t", []string{"t"})
+	var changes []store.ConditionalChange
+	add := func(bytes int) {
+		changes = append(changes, store.ConditionalChange{
+			Row: fmt.Appendf(nil, "r%d", len(changes)),
+			If:  store.Condition{Stamps: []int64{1}},
+			Put: []store.Cell{{Qualifier: []byte("a"), Value: make([]byte, bytes), Timestamp: 1}},
+		})
+	}
+	for _, bytes := range []int{1, maxOutBytes, maxOutBytes / 2, maxOutBytes / 4, maxOutBytes / 2} {
+		add(bytes)
+	}
+	if _, err := c.st.ChangeIf(c.ctx, "t", "t", changes); err != nil {
+		t.Fatal(err)
+	}
+	if n := c.Calls("Multi") - 1; n != 4 { // one is the trial
+		t.Errorf("%d calls, want 4: of 1, 1, 2 and 1 changes", n)
 	}
 }
 
@@ -143,6 +247,15 @@ func TestCheckVersions_oldServer(t *testing.T) {
 	err := c.st.CheckVersions(c.ctx, "t", "t")
 	if err == nil || !strings.Contains(err.Error(), "want HBase 2.4") || c.Calls("Multi") != 1 {
 		t.Errorf("%v, after %d calls", err, c.Calls("Multi"))
+	}
+
+	c = start(t, hbasefake.Options{})
+	c.CreateTable("t", []string{"t"})
+	c.SetHook(withoutConditions)
+	for range 2 { // the connection remembers what its trial has shown
+		if err := c.st.CheckVersions(c.ctx, "t", "t"); !errors.Is(err, errUnconditional) || c.Calls("Multi") != 1 {
+			t.Errorf("%v, after %d calls", err, c.Calls("Multi"))
+		}
 	}
 }
 
@@ -171,6 +284,46 @@ func TestChangeIf_fails(t *testing.T) {
 	_, err := c.st.ChangeIf(c.ctx, "t", "t", changes)
 	if n := c.Calls("Multi"); err == nil || n != regions.MaxUnknowns+1 {
 		t.Errorf("got %v after %d calls, want an error after %d", err, n, regions.MaxUnknowns+1)
+	}
+}
+
+// So do those that a region refuses each time.
+func TestChangeIf_regionFails(t *testing.T) {
+	c := start(t, hbasefake.Options{}, func(cfg *Config) { cfg.RetryTimeout = bound })
+	c.CreateTable("t", []string{"t"})
+	class := "java.io.IOException"
+	c.SetHook(func(call hbasefake.Call) hbasefake.Fault {
+		return hbasefake.Fault{Change: func(m proto.Message) {
+			if response, ok := m.(*pb.MultiResponse); ok && call.N > 0 { // not the trial
+				response.RegionActionResult[0].Exception = &pb.NameBytesPair{Name: &class}
+			}
+		}}
+	})
+	change := []store.ConditionalChange{{Row: []byte("r"), If: store.Condition{Stamps: []int64{1}}}}
+	_, err := c.st.ChangeIf(c.ctx, "t", "t", change)
+	if n := c.Calls("Multi") - 1; err == nil || n != regions.MaxUnknowns+1 {
+		t.Errorf("got %v after %d calls, want an error after %d", err, n, regions.MaxUnknowns+1)
+	}
+}
+
+// Whether a condition held is found among fields of any kind, and nowhere else.
+func TestProcessed(t *testing.T) {
+	for text, want := range map[string][2]bool{
+		"":                     {false, false},
+		"\x18\x01":             {true, true},
+		"\x18\x00":             {false, true},
+		"\x18\xac\x02":         {true, true}, // 300
+		"\x08\x01\x18\x01":     {true, true}, // behind another number
+		"\x1a\x01\x07\x18\x01": {true, true}, // behind bytes in the field of this name
+		"\x08\x01":             {false, false},
+		"\x18":                 {false, false}, // cut off
+		"\x18\x80":             {false, false},
+		"\x80":                 {false, false},
+		"\x1a\x02\x18":         {false, false},
+	} {
+		if value, ok := processed([]byte(text)); value != want[0] || ok != want[1] {
+			t.Errorf("%x: %v, %v, want %v", text, value, ok, want)
+		}
 	}
 }
 
