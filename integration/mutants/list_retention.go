@@ -81,7 +81,7 @@ var ofRetention = []mutant{
 		old: "	if age := now.Sub(k.since); age < 0 || age >= knownFor {\n", new: "	if k.since.IsZero() {\n",
 		test: "gateway/extra/retention TestMeta_tracked",
 	}, {
-		name: "ranges-never-reclaimed", file: "pushdown/store/pebble/ranges.go",
+		name: "ranges-never-reclaimed", file: "pushdown/store/pebble/reclaim.go",
 		old: "	return deleted >= max(reclaimLeast, all/reclaimPart), err\n", new: "	return deleted > all, err\n",
 		test: "TestReclaim",
 	}, {
@@ -89,7 +89,7 @@ var ofRetention = []mutant{
 		old: "	maxReserve  = reclaimStep + keepFree\n", new: "	maxReserve  = keepFree\n",
 		test: "TestReclaim_whilePutsAreRefused",
 	}, {
-		name: "reclaim-in-one-step", file: "pushdown/store/pebble/ranges.go",
+		name: "reclaim-in-one-step", file: "pushdown/store/pebble/reclaim.go",
 		old: "		if n == 1 {\n", new: "		if n >= 1 {\n",
 		test: "TestReclaim_steps",
 	}, {

@@ -2,6 +2,7 @@ package hbase
 
 import (
 	"bytes"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/hbase/cellblock"
 	"downpour/pushdown/store/hbase/hbasefake"
+	"downpour/pushdown/store/hbase/regions"
 
 	"github.com/tsuna/gohbase/pb"
 	"google.golang.org/protobuf/proto"
@@ -101,5 +103,33 @@ func TestGet_impossibleKeys(t *testing.T) {
 	rows, err := c.st.Get(c.ctx, "t", "t", [][]byte{nil, make([]byte, math.MaxInt16+1)})
 	if n := c.Calls("Multi"); err != nil || len(rows) != 0 || n != 0 {
 		t.Errorf("%d rows, %v, after %d calls, want none", len(rows), err, n)
+	}
+}
+
+// Actions that a region refuses are sent again as long as each call makes some of them: that is progress.
+func TestMulti_progress(t *testing.T) {
+	c := start(t, hbasefake.Options{}, func(cfg *Config) { cfg.RetryTimeout = bound })
+	c.CreateTable("t", []string{"t"})
+	class := "java.io.IOException"
+	c.changeEach(func(_ int, m *pb.MultiResponse) {
+		for _, r := range m.RegionActionResult[0].ResultOrException[1:] {
+			r.Exception = &pb.NameBytesPair{Name: &class}
+		}
+	})
+	const n = regions.MaxUnknowns + 3
+	var keys [][]byte
+	var ms []store.Mutation
+	for i := range n {
+		keys = append(keys, fmt.Appendf(nil, "r%d", i))
+		ms = append(ms, store.Mutation{Row: keys[i], Family: "t", Qualifier: []byte("q")})
+	}
+	if rows, err := c.st.Get(c.ctx, "t", "t", keys); err != nil || len(rows) > 0 {
+		t.Errorf("%d rows, %v, want none", len(rows), err)
+	}
+	if err := c.st.Apply(c.ctx, "t", ms); err != nil {
+		t.Error(err)
+	}
+	if calls := c.Calls("Multi"); calls != 2*n {
+		t.Errorf("%d calls, want %d for each", calls, n)
 	}
 }

@@ -1,16 +1,17 @@
 package hbase
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"sync"
 
 	"downpour/pushdown/store/hbase/calls"
 	"downpour/pushdown/store/hbase/cellblock"
 	"downpour/pushdown/store/hbase/regions"
 
 	"github.com/tsuna/gohbase/pb"
+	"golang.org/x/sync/errgroup"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -120,21 +121,11 @@ type regionBatch struct {
 func (st *Store) sendRound(ctx context.Context, table string, actions []*action) error {
 	servers, failure := st.groupByServer(ctx, table, actions)
 
-	var (
-		wg sync.WaitGroup
-		mu sync.Mutex // guards failure
-	)
+	var sends errgroup.Group
 	for _, batches := range servers {
-		wg.Go(func() {
-			if err := st.sendToServer(ctx, batches); err != nil {
-				mu.Lock()
-				failure = err
-				mu.Unlock()
-			}
-		})
+		sends.Go(func() error { return st.sendToServer(ctx, batches) })
 	}
-	wg.Wait()
-	return failure
+	return cmp.Or(sends.Wait(), failure)
 }
 
 // groupByServer groups actions by their region, and the regions by the address of their
@@ -167,18 +158,14 @@ func (st *Store) groupByServer(ctx context.Context, table string,
 func (st *Store) sendToServer(ctx context.Context, batches []*regionBatch) (failure error) {
 	for {
 		call, err := st.nextCall(batches)
-		if err != nil {
-			// Some regions get nothing now; the call may still hold actions of others.
-			failure = err
-		}
+		// Even if some regions get nothing now, the call may still hold actions of others.
+		failure = cmp.Or(err, failure)
 		if len(call) == 0 {
 			return failure
 		}
 
 		callFailed, err := st.sendMulti(ctx, call)
-		if err != nil {
-			failure = err
-		}
+		failure = cmp.Or(err, failure)
 		if callFailed {
 			return failure
 		}

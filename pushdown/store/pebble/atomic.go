@@ -173,10 +173,10 @@ func (s *Store) readCells(table string, cells []store.CellKey, got func(i int, v
 		return fmt.Errorf("cannot read %d cells: %w", len(cells), unreadable(err))
 	}
 	left, err := walk(it, keys, got)
-	if err = errors.Join(err, it.Close()); err != nil || len(left) == 0 {
-		return err
+	if len(left) > 0 {
+		err = s.readApart(table, left, got)
 	}
-	return s.readApart(table, left, got)
+	return errors.Join(err, it.Close())
 }
 
 // readApart is readCells for cells of rows that are far apart, most of them missing: bloom
@@ -226,7 +226,7 @@ func sortedKeys(table string, cells []store.CellKey) []cellAt {
 // read of each, which asks the bloom filters first, is cheaper than a seek in all tables.
 const maxAlone = 4
 
-// walk is readCells on an iterator. It returns the keys that are left, because they lie far apart.
+// walk is readCells on an iterator. It returns the keys that are left, because they lie far apart, or an error.
 func walk(it *pebble.Iterator, keys []cellAt, got func(i int, value []byte, found bool) error) (
 	left []cellAt, err error) {
 	alone, sought := 0, -1

@@ -66,14 +66,9 @@ func (g *getter) readRows(ctx context.Context, keys [][]byte) error {
 // most rows that do not: names that get a UID now, above all.
 func (g *getter) readRow(key []byte) error {
 	g.prefix = appendPrefix(g.prefix[:0], g.table, key)
-	if !g.it.SeekPrefixGE(g.prefix) {
-		// No row is no error: unreadable returns nil for nil.
-		return unreadable(g.it.Error())
-	}
-
 	g.block.openRow(key)
 	// After SeekPrefixGE the iterator ends with the row.
-	for ; g.it.Valid(); g.it.Next() {
+	for g.it.SeekPrefixGE(g.prefix); g.it.Valid(); g.it.Next() {
 		if _, err := g.columns.appendCell(g.it, len(g.prefix), &g.block); err != nil {
 			return err
 		}

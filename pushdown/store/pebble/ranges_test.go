@@ -138,7 +138,11 @@ func TestDeleteRows_bounds(t *testing.T) {
 		}
 	}
 	none := []store.KeyRange{keyRange("a", "z")}
-	for _, call := range []func(context.Context, string, []store.KeyRange) error{s.DeleteRows, s.Reclaim} {
+	size := func(ctx context.Context, table string, ranges []store.KeyRange) error {
+		_, err := s.DiskBytes(ctx, table, ranges)
+		return err
+	}
+	for _, call := range []func(context.Context, string, []store.KeyRange) error{s.DeleteRows, s.Reclaim, size} {
 		if err := call(t.Context(), "none", none); !errors.Is(err, store.ErrNoTable) {
 			t.Errorf("no table: %v", err)
 		}
@@ -178,8 +182,7 @@ func TestVersion_ranges(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	s := openGrouped(t)
 	r := store.KeyRange{Start: hourRow(1, 10, ""), Stop: hourRow(1, 13, "")}
-	s.mustVersion(t, r)
-	kept := 0
+	kept, seen := 0, map[string]bool{s.mustVersion(t, r): true}
 	for range 300 {
 		before := s.mustVersion(t, r)
 		metric, from, to := byte(1+rng.IntN(2)), uint32(rng.IntN(20)), uint32(rng.IntN(20))
@@ -194,7 +197,12 @@ func TestVersion_ranges(t *testing.T) {
 		if err := s.DeleteRows(t.Context(), "t", []store.KeyRange{del}); err != nil {
 			t.Fatal(err)
 		}
-		same := s.mustVersion(t, r) == before
+		after := s.mustVersion(t, r)
+		same := after == before
+		if !same && seen[after] {
+			t.Fatalf("the token %q came back", after)
+		}
+		seen[after] = true
 		if in && same {
 			t.Fatalf("hours %d to %d of metric %d are deleted, and the token %q of hours 10 to 13 of metric 1 stays",
 				from, to, metric, before)
@@ -209,6 +217,24 @@ func TestVersion_ranges(t *testing.T) {
 	}
 	if kept == 0 {
 		t.Error("no token stayed")
+	}
+}
+
+// A deletion changes the tokens of its own hours, the first and the last among them.
+func TestVersion_rangesBounds(t *testing.T) {
+	r := store.KeyRange{Start: hourRow(1, 10, ""), Stop: hourRow(1, 13, "")}
+	for hours, want := range map[[2]uint32]bool{
+		{1, 10}: false, {1, 11}: true, {11, 12}: true, {12, 20}: true, {13, 20}: false,
+	} {
+		s := openGrouped(t)
+		before := s.mustVersion(t, r)
+		del := store.KeyRange{Start: hourRow(1, hours[0], ""), Stop: hourRow(1, hours[1], "")}
+		if err := s.DeleteRows(t.Context(), "t", []store.KeyRange{del}); err != nil {
+			t.Fatal(err)
+		}
+		if changed := s.mustVersion(t, r) != before; changed != want {
+			t.Errorf("hours %v are deleted: the token of hours 10 to 13 changes %v, want %v", hours, changed, want)
+		}
 	}
 }
 
@@ -231,7 +257,7 @@ func TestVersion_rangesInProgress(t *testing.T) {
 		t.Error("tokens while rows of two metrics are being deleted, want none")
 	}
 	all()
-	if s.mustVersion(t, here) == "" {
+	if s.mustVersion(t, here) == "" || s.mustVersion(t, store.KeyRange{}) == "" {
 		t.Error("no token afterwards")
 	}
 }
@@ -267,12 +293,13 @@ func TestVersion_manyDeletions(t *testing.T) {
 // A watch of rows in a range that is deleted has lost something, and is called; any other has not.
 func TestWatch_ranges(t *testing.T) {
 	s := openWatched(t)
-	var told [3]int
-	var watches [3]store.Watch
+	var told [4]int
+	var watches [4]store.Watch
 	for i, ranges := range [][]store.KeyRange{
 		{keyRange("b", "d"), keyRange("x", "")},
 		{keyRange("f", "h")},
 		{keyRange("a", "a\x01"), keyRange("e", "f")},
+		{keyRange("d", "e")},
 	} {
 		w, err := s.Watch("tsdb", ranges, func() { told[i]++ })
 		if err != nil {
@@ -294,6 +321,9 @@ func TestWatch_ranges(t *testing.T) {
 	}
 	if rows, lost := taken(watches[2]); len(rows) != 0 || lost || told[2] != 0 {
 		t.Errorf("watch of rows beside: %q, lost %t, told %d times", rows, lost, told[2])
+	}
+	if _, lost := taken(watches[3]); !lost || told[3] != 1 {
+		t.Errorf("watch of rows that are all deleted: lost %t, told %d times", lost, told[3])
 	}
 	apply(t, s, cell(store.Put, "c", "q", "v"))
 	if rows, lost := taken(watches[0]); !slices.Equal(rows, []string{"c"}) || lost {
