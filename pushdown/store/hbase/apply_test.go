@@ -133,3 +133,45 @@ func TestMulti_progress(t *testing.T) {
 		t.Errorf("%d calls, want %d for each", calls, n)
 	}
 }
+
+// A call stays within its limits of reads and of bytes, whatever regions it goes to.
+func TestNextCall_limits(t *testing.T) {
+	c := start(t, hbasefake.Options{})
+	region := func(name string, n, bytes int, get *pb.Get) *regionBatch {
+		b := &regionBatch{loc: &regions.Location{Name: []byte(name)}}
+		for range n {
+			b.actions = append(b.actions, &action{get: get, cells: make([]byte, bytes)})
+		}
+		return b
+	}
+	get := &pb.Get{}
+	large := func(quarters int) *regionBatch { return region("w", 1, maxOutBytes/4*quarters, nil) }
+	for what, x := range map[string]struct {
+		batches []*regionBatch
+		want    string // actions of each region, by call
+	}{
+		"reads":      {[]*regionBatch{region("a", 200, 0, get), region("b", 200, 0, get)}, "[200 50] [150]"},
+		"bytes":      {[]*regionBatch{large(3), large(2)}, "[1] [1]"},
+		"as many":    {[]*regionBatch{large(2), large(2)}, "[1 1]"},
+		"more alone": {[]*regionBatch{large(1), large(5)}, "[1] [1]"},
+	} {
+		var calls []string
+		for {
+			call, err := c.st.nextCall(x.batches)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(call) == 0 {
+				break
+			}
+			var sizes []int
+			for _, b := range call {
+				sizes = append(sizes, len(b.actions))
+			}
+			calls = append(calls, fmt.Sprint(sizes))
+		}
+		if got := strings.Join(calls, " "); got != x.want {
+			t.Errorf("%s: %s, want %s", what, got, x.want)
+		}
+	}
+}

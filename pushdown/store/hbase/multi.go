@@ -179,9 +179,8 @@ func (st *Store) sendToServer(ctx context.Context, batches []*regionBatch) (fail
 }
 
 // nextCall takes the actions of one call out of the batches of a server, within
-// the limits of a call and of each region's window. The batches of regions that
-// are not sent writes now are emptied, to wait for the next round; the error says
-// why.
+// the limits of a call and of each region's window. Regions that are not sent writes
+// now are passed over; the error says why.
 func (st *Store) nextCall(batches []*regionBatch) (call []*regionBatch, failure error) {
 	room, bytes := maxActions, maxOutBytes
 	for _, b := range batches {
@@ -198,7 +197,6 @@ func (st *Store) nextCall(batches []*regionBatch) (call []*regionBatch, failure 
 			w = allowed
 		} else {
 			failure = fmt.Errorf("%w: region %q at %s", err, b.loc.Name, b.loc.Addr)
-			b.actions = nil
 			continue
 		}
 

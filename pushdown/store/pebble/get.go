@@ -120,14 +120,13 @@ func (c *columns) appendCell(it *pebble.Iterator, at int, to *block) (bool, erro
 	switch {
 	case c.keysOnly:
 		v.bytes = nil
-	case v.tag == tagSealed && !c.sealed:
+	case v.tag == tagSealed && c.sealed:
+		to.unsealed += encoding.SealedPoints(v.bytes) * leastEntry //fault:sealed-rows-fill-no-block TestSeal_blocks
+	case v.tag == tagSealed:
 		if c.entries, err = v.entries(c.entries, &c.unsealer); err != nil {
 			return false, fmt.Errorf("key %v: %w", keyFormat(it.Key()), err)
 		}
 		v.bytes = c.entries
-	}
-	if v.tag == tagSealed && c.sealed && !c.keysOnly {
-		to.unsealed += encoding.SealedPoints(v.bytes) * leastEntry //fault:sealed-rows-fill-no-block TestSeal_blocks
 	}
 	to.addCell(family, qualifier, v.bytes, v.ms)
 	return true, nil
