@@ -126,7 +126,9 @@ func TestMark_reopened(t *testing.T) {
 	first := s.mustMark(t, marked)
 	s = reopen(s, false)
 	s.wantUnchanged(t, "opened again", marked, first, true)
-	s.write(t, hourRow(1, 11, "aaaaaa"))
+	for range 3 {
+		s.write(t, hourRow(1, 11, "aaaaaa")) // later marks have higher numbers
+	}
 	s = reopen(s, false)
 	s.wantUnchanged(t, "written to in an earlier opening", marked, first, false)
 	second := s.mustMark(t, marked)
@@ -147,6 +149,40 @@ func TestMark_reopened(t *testing.T) {
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Where the table of marks has a row that is none, no mark holds any more: changes may be missing.
+func TestMark_unreadable(t *testing.T) {
+	for kind, bytes := range map[string]int{rowWatched: 8, rowChange: 16, "y": 8, "z": 16} {
+		files := vfs.NewMem()
+		opts := Options{FS: files, Grouping: hourly, Logger: quiet()}
+		s, err := Open("db", opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = s.CreateTable(t.Context(), store.TableSpec{Name: "t", Families: []store.FamilySpec{{Name: "t"}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		mark := s.mustMark(t, marked)
+		s.write(t, hourRow(1, 11, "aaaaaa"))
+		b := s.newBatch(0)
+		b.putMark(kind, "zzzz", make([]byte, bytes))
+		if err := errors.Join(s.commit(b), s.Close()); err != nil {
+			t.Fatal(err)
+		}
+
+		if s, err = Open("db", opts); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Unchanged(t.Context(), "t", "t", marked, mark); err == nil || errors.Is(err, store.ErrRowsChanged) {
+			t.Errorf("row %s of %d bytes: %v, want that the mark does not hold", kind, bytes, err)
+		}
+		s.wantUnchanged(t, "a new mark", marked, s.mustMark(t, marked), true)
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
