@@ -210,9 +210,7 @@ func (st *Store) sendConditional(ctx context.Context, table, family string,
 		return pending, err
 	}
 	failed, err := conditionalOutcomes(call.Response.(*pb.MultiResponse), sent)
-	if err != nil {
-		st.router.Invalidate(loc, server, err)
-	}
+	st.router.Invalidate(loc, server, err)
 	return slices.Concat(failed, rest), err
 }
 
