@@ -1,9 +1,11 @@
 package hbase
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/hbase/calls"
@@ -109,7 +111,8 @@ func (st *Store) existing(ctx context.Context, table string, cells []store.CellK
 		return fmt.Sprintf("%q %q %q", family, row, qualifier)
 	}
 	for family, keys := range rows {
-		found, err := st.Get(ctx, table, family, keys)
+		slices.SortFunc(keys, bytes.Compare)
+		found, err := st.Get(ctx, table, family, slices.CompactFunc(keys, bytes.Equal))
 		if err != nil {
 			return nil, err
 		}
