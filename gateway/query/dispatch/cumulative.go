@@ -61,15 +61,15 @@ func (c cumulativeBytes) cuts(firstHour int64, from, to, size float64) (hours []
 // divisible by the highest power of two. So a moving time window is cut at the same
 // hours, no matter where it begins, and the cached answers of its parts are found. from
 // and the result count hours from the plan's first, whose number since 1970 is
-// firstHour.
+// firstHour. All hours together have more bytes than the goal.
 func (c cumulativeBytes) cut(firstHour int64, from int, goal, slack float64) (best int) {
 	h := from
-	for h < len(c)-1 && c[h] < goal-slack {
+	for c[h] < goal-slack {
 		h++
 	}
-	// h may already be beyond the slack, if an hour is very large. Then the hour before it is taken
-	// if that one is nearer.
-	if c[h] > goal+slack && h > from && goal-c[h-1] <= c[h]-goal {
+	// h may already be beyond the slack, if an hour is very large. Then the hour before it, which has less than the
+	// slack, is taken if that one is nearer.
+	if h > from && goal-c[h-1] <= c[h]-goal {
 		return h - 1
 	}
 
@@ -93,7 +93,7 @@ func hourPositions(plan *scanplan.Plan, r scanplan.KeyRange) (from, to float64) 
 
 	from = min(max(hourPosition(plan, r.Start[head:]), 0), to)
 	// A stop in another salt bucket or metric comes after all hours of this one.
-	if len(r.Stop) > head && bytes.Equal(r.Stop[:head], r.Start[:head]) {
+	if bytes.HasPrefix(r.Stop, r.Start[:head]) {
 		to = min(max(hourPosition(plan, r.Stop[head:]), from), to)
 	}
 	return from, to

@@ -185,8 +185,8 @@ func (e *Executor) Run(ctx context.Context, plan *scanplan.Plan, opts Options, s
 	}
 
 	parts, err := e.partition(ctx, plan, opts.Aggregation, opts.Unnamed)
-	// The deadline came while the regions were listed: nothing has been read.
-	if err != nil && opts.AllowMissing && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+	// The deadline came before anything was read.
+	if opts.AllowMissing && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return Stats{Missing: plan.Ranges}, nil
 	}
 	if err != nil {

@@ -54,6 +54,9 @@ func TestLookupPlan(t *testing.T) {
 		if want := 2 * (1 - len(servers)); found != want || e.HoldsPlan(&plan, "") != (want > 0) {
 			t.Errorf("%s: %d of 5 look-ups found an answer, want %d", name, found, want)
 		}
+		if err := e.DropCaches(t.Context()); err != nil || e.HoldsPlan(&plan, "") {
+			t.Errorf("%s: %v, the cache is dropped: %v", name, err, !e.HoldsPlan(&plan, ""))
+		}
 	}
 }
 

@@ -69,7 +69,7 @@ type run struct {
 	read      []partRead // what the accepted parts read
 
 	queue     queue
-	refusedBy map[*place]bool // servers to which the plan is too new
+	refusedBy map[*place]bool // places to which the plan is too new
 	inFlight  []*pendingPart  // that have running attempts; those that began first come first
 	lookAt    time.Time       // none of them may be late earlier; zero: none may
 	busy      map[*place]int  // running attempts by place
@@ -253,7 +253,7 @@ func (r *run) finishAttempt(ctx context.Context, a *partAttempt) error {
 		return a.err
 	}
 
-	p.noSecond, p.doubled = p.noSecond || doubled, false
+	p.doubled = false
 	defer r.queue.add(p) // once it is known where and when
 	// An attempt that ended only because the run's context did has not failed. A pushdown server, which has the same
 	// deadline, may see it first.
@@ -346,16 +346,15 @@ func (r *run) scheduleRetry(a *partAttempt) {
 		return
 	}
 
+	p.failedAt[a.place] = true
 	// The next one is the last, in this process if there is no other server; see panickedAgain.
 	if p.panicked {
-		p.failedAt[a.place] = true
 		return
 	}
 
 	// A region may have moved, and its rows be next to another server.
 	r.e.regions.forget(r.plan.Table)
 	r.e.cfg.Log.Warn("retrying a part", "start", p.Range.Start.String(), "place", a.place.name(), "err", a.err)
-	p.failedAt[a.place] = true
 	if a.place.remote() {
 		r.e.servers.markFailed(a.place)
 		return
@@ -370,15 +369,14 @@ func (r *run) scheduleRetry(a *partAttempt) {
 	clear(p.failedAt)
 }
 
-// refused notes a server to which the plan is too new. It has not failed: it may answer the next plan.
+// refused notes a place to which the plan is too new. It has not failed: it may answer the next plan.
 func (r *run) refused(a *partAttempt) bool {
-	if !a.place.remote() ||
-		!errors.Is(a.err, operator.ErrBadPlan) { //fault:refused-plan-marks-its-server TestRun_releaseBefore
+	if !errors.Is(a.err, operator.ErrBadPlan) { //fault:refused-plan-marks-its-server TestRun_releaseBefore
 		return false
 	}
 	if !r.refusedBy[a.place] {
 		r.refusedBy[a.place] = true
-		r.e.cfg.Log.Info("a pushdown server does not know a plan", "place", a.place.name(), "err", a.err)
+		r.e.cfg.Log.Info("a place does not know a plan", "place", a.place.name(), "err", a.err)
 	}
 	return true
 }

@@ -76,7 +76,6 @@ func (r *run) startSeconds(ctx context.Context) {
 			continue
 		}
 		if r.e.paces.isSlow(p.RegionServer, now) {
-			first.lookAt = time.Time{}
 			continue
 		}
 		at, free := r.secondPlace(p, first.place)
@@ -128,7 +127,6 @@ func (r *run) learnPace(a *partAttempt, took time.Duration) {
 // ended, too.
 func (r *run) settle(ctx context.Context, other *partAttempt) error {
 	won, lost := other.part.winner, other
-	other.part.winner = nil
 	// If both have succeeded, the first attempt is accepted: what it has read counts already.
 	if other.err == nil && won.of.second {
 		won, lost = other, won

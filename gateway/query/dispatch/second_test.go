@@ -19,6 +19,7 @@ import (
 	"downpour/encoding/seedtest"
 	"downpour/pushdown/operator"
 	"downpour/pushdown/operator/operatortest"
+	"downpour/pushdown/resultcache"
 	"downpour/pushdown/rpc/wire"
 	"downpour/pushdown/store"
 )
@@ -346,5 +347,210 @@ func TestPaces(t *testing.T) {
 	}
 	if _, ok := p.late(servers, 0); ok {
 		t.Error("a part of unknown size is late")
+	}
+}
+
+// Attempts at a part are known until they have ended: the part is in flight once, with one or two of them. Of one in
+// this process it is not looked whether it is late.
+func TestRun_inFlight(t *testing.T) {
+	m, _ := table(false)
+	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
+	defer mem.AssertSize(t, 0)
+	s := newStepped(t, m, mem)
+	for range leastSamples {
+		s.e.paces.add(s.at[0], 2, time.Second, 1<<20)
+	}
+	s.start(t.Context(), s.part, s.at[0], false)
+	s.start(t.Context(), s.part, s.e.here, true)
+	if first, second := s.part.running[0], s.part.running[1]; first.lookAt.IsZero() || !second.lookAt.IsZero() {
+		t.Errorf("it is looked at %v whether the first attempt is late, and at %v, want at the server's alone",
+			first.lookAt, second.lookAt)
+	}
+	for ended := range 2 {
+		if len(s.inFlight) != 1 {
+			t.Errorf("a part with %d attempts is in flight %d times, want once", 2-ended, len(s.inFlight))
+		}
+		a := <-s.results
+		s.running--
+		freed, cancel := false, a.of.cancel
+		a.of.cancel = func() { freed = true; cancel() }
+		if s.ended(&a); !freed {
+			t.Error("the context of an attempt that has ended goes on")
+		}
+		a.release()
+	}
+	if len(s.inFlight) != 0 {
+		t.Error("a part without attempts is in flight")
+	}
+}
+
+// Of two attempts that have succeeded the first one is accepted, whichever ends first, and the memory of both is given
+// back. What is read counts once.
+func TestRun_settle(t *testing.T) {
+	for _, secondWins := range []bool{false, true} {
+		m, _ := table(false)
+		mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
+		s := newStepped(t, m, mem)
+		s.start(t.Context(), s.part, s.at[0], false)
+		first := <-s.results
+		s.start(t.Context(), s.part, s.at[1], true)
+		second := <-s.results
+		s.running = 0
+		order := []*partAttempt{&first, &second}
+		if secondWins {
+			slices.Reverse(order)
+		}
+		for _, a := range order {
+			if err := s.finishAttempt(t.Context(), a); err != nil || a.err != nil {
+				t.Fatal(err, a.err)
+			}
+		}
+		if !s.coverage.complete() || s.stats.Parts != 1 || s.stats.Discarded != 1 {
+			t.Errorf("%+v, want one part and one attempt that is discarded", s.stats)
+		}
+		read := s.opts.Budget.(*operator.ReadBudget).Spent()
+		if held := s.heldBytes.Load(); held <= 0 || read != first.stats.Points || s.stats.Points != read {
+			t.Errorf("%d bytes are held, want those of the accepted attempt; %d points read, want %d", held, read,
+				first.stats.Points)
+		}
+		mem.AssertSize(t, 0)
+	}
+}
+
+// What one of two attempts at a part ends with says whether its server gets further parts, and this one again.
+func TestRun_leave(t *testing.T) {
+	m, _ := table(false)
+	for name, c := range map[string]struct {
+		err                     error
+		gone                    bool // the query has ended
+		again, healthy, panicks bool
+		failure                 error
+	}{
+		"server":    {wire.ErrServer, false, false, false, false, wire.ErrServer},
+		"unproven":  {resultcache.ErrUnproven, false, true, true, false, resultcache.ErrUnproven},
+		"too new":   {operator.ErrBadPlan, false, false, true, false, operator.ErrBadPlan},
+		"memory":    {&operator.LimitError{}, false, false, true, false, &operator.LimitError{}},
+		"panic":     {&operator.PanicError{}, false, false, true, true, &operator.PanicError{}},
+		"query":     {context.Canceled, true, true, true, false, nil},
+		"too late":  {wire.ErrServer, true, true, true, false, wire.ErrServer},
+		"cancelled": {context.Canceled, false, false, false, false, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStepped(t, m, nil)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			if c.gone {
+				cancel()
+			}
+			s.part.running = []*runningAttempt{{place: s.at[1], cancel: func() {}}} // the other one
+			if err := s.ends(ctx, s.at[0], operator.Stats{}, c.err); err != nil {
+				t.Fatal(err)
+			}
+			if s.mayTake(s.part, s.at[0]) != c.again || s.healthy(s.at[0]) != c.healthy {
+				t.Errorf("may take the part again: %v, want %v; healthy: %v, want %v", !c.again, c.again,
+					s.healthy(s.at[0]), c.healthy)
+			}
+			if fmt.Sprint(s.part.failure) != fmt.Sprint(c.failure) || s.part.panicked != c.panicks {
+				t.Errorf("failure %v, panicked %v, want %v", s.part.failure, s.part.panicked, c)
+			}
+			if !s.part.noSecond || s.refusedBy[s.at[0]] != (name == "too new") {
+				t.Errorf("may be started twice again: %v; refused: %v", !s.part.noSecond, s.refusedBy[s.at[0]])
+			}
+		})
+	}
+}
+
+// The last of two attempts that fail leaves the part to a third one. An error that may have been of two attempts at
+// once says nothing of the place, and ends the query with the third one.
+func TestRun_bothFail(t *testing.T) {
+	m, _ := table(false)
+	for _, failure := range []error{&operator.LimitError{What: operator.Memory}, wire.ErrServer} {
+		s := newStepped(t, m, nil)
+		s.part.doubled = true
+		if err := s.ends(t.Context(), s.at[0], operator.Stats{}, failure); err != nil {
+			t.Fatal(err)
+		}
+		final := isFinal(failure, false)
+		if s.healthy(s.at[0]) != final || s.mayTake(s.part, s.at[0]) != final {
+			t.Errorf("%v: healthy %v, may take the part again %v", failure, s.healthy(s.at[0]),
+				s.mayTake(s.part, s.at[0]))
+		}
+		if err := s.ends(t.Context(), s.at[1], operator.Stats{}, failure); (err != nil) != final {
+			t.Errorf("%v: the third attempt ends the query: %v", failure, err)
+		}
+	}
+}
+
+// Parts are started a second time when they are late, not with the first one that is. While no place has room, they are
+// looked at again soon.
+func TestRun_startSeconds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, _ := table(false)
+		mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
+		s := newStepped(t, m, mem)
+		second := func() int { s.startSeconds(t.Context()); return s.running }
+		soon, later := time.Now().Add(time.Second), time.Now().Add(time.Minute)
+		inFlight := func(at time.Time) *pendingPart {
+			p := &pendingPart{part: s.part.part, failedAt: map[*place]bool{}}
+			p.running = []*runningAttempt{{place: s.at[0], lookAt: at, cancel: func() {}}}
+			s.inFlight = append(s.inFlight, p)
+			return p
+		}
+		won, first, last := inFlight(soon), inFlight(soon), inFlight(later)
+		won.winner = &partAttempt{} // of two, the other one has not ended yet
+		for _, at := range []time.Time{later, soon, later} {
+			if s.lookBy(at); at == soon && s.lookAt != soon {
+				t.Errorf("parts are looked at %v, want it at %v", s.lookAt, soon)
+			}
+		}
+		if s.lookAt != soon {
+			t.Errorf("parts are looked at %v, want it at %v", s.lookAt, soon)
+		}
+		if second() != 0 {
+			t.Error("a part is started a second time before it is late")
+		}
+		time.Sleep(time.Second)
+		s.busy[s.at[1]], s.busy[s.e.here] = s.e.cfg.PerServer, s.e.cfg.Local
+		if second() != 0 || s.lookAt != time.Now().Add(leastLate) {
+			t.Errorf("without room %d are started, and looked at %v, want it soon", s.running, time.Until(s.lookAt))
+		}
+		s.busy[s.at[1]] = 0
+		time.Sleep(leastLate)
+		if second() != 1 || won.doubled || !first.doubled || last.doubled || s.lookAt != later {
+			t.Errorf("%d are started, the first %v, the last %v; looked at %v, want the first alone", s.running,
+				first.doubled, last.doubled, s.lookAt)
+		}
+		a := <-s.results
+		a.release()
+		mem.AssertSize(t, 0)
+	})
+}
+
+// A region server is slow if a part of it is late at a server, and most of its time waited for the region server.
+// Nothing is learnt of an answer from a cache.
+func TestRun_learnPace(t *testing.T) {
+	m, _ := table(false)
+	late := operator.Stats{ScanTime: 2 * time.Second}
+	for name, c := range map[string]struct {
+		expected, took time.Duration
+		stats          operator.Stats
+		slow           bool
+		learnt         int
+	}{
+		"late":         {time.Second, 3 * time.Second, late, true, 1},
+		"in time":      {4 * time.Second, 3 * time.Second, late, false, 1},
+		"just in time": {3 * time.Second, 3 * time.Second, late, false, 1},
+		"unknown":      {0, 3 * time.Second, late, false, 1},
+		"itself slow":  {time.Second, 4 * time.Second, late, false, 1},
+		"cached":       {time.Second, 3 * time.Second, operator.Stats{ScanTime: late.ScanTime, CacheHits: 1}, false, 0},
+	} {
+		s := newStepped(t, m, nil)
+		a := &partAttempt{part: s.part, place: s.at[0], of: &runningAttempt{expected: c.expected}, stats: c.stats}
+		s.learnPace(a, c.took)
+		if slow := s.e.paces.isSlow("rs0:1", time.Now()); slow != c.slow || a.regionServerSlow != slow ||
+			s.at[0].pace.n != c.learnt {
+			t.Errorf("%s: the region server is slow: %v, want %v; %d times are learnt, want %d", name, slow, c.slow,
+				s.at[0].pace.n, c.learnt)
+		}
 	}
 }
