@@ -77,7 +77,7 @@ func (p *paces) late(servers []*place, bytes int64) (after time.Duration, ok boo
 	defer p.mu.Unlock()
 
 	// A few parts of many servers hardly change it.
-	if p.goodFor < 0 || p.median == 0 {
+	if p.goodFor < 0 {
 		p.median, p.goodFor = medianPace(servers), len(servers)/8
 	}
 	if p.median == 0 {
@@ -127,6 +127,5 @@ func (p *paces) setSlow(regionServer string, now time.Time) {
 func (p *paces) isSlow(regionServer string, now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	at, ok := p.slow[regionServer]
-	return ok && now.Sub(at) < slowFor
+	return now.Sub(p.slow[regionServer]) < slowFor
 }

@@ -48,7 +48,7 @@ func TestExplain_parts(t *testing.T) {
 	}
 }
 
-// Explain says which parts are in the result cache, and what an answer that names no series is made of.
+// Explain says which parts are in the result cache. The parts of an answer that names no series leave names out.
 func TestExplain_kept(t *testing.T) {
 	m, s := table(false)
 	plan := operatortest.Plan(s, metric, base, base+6*3600)
@@ -79,11 +79,47 @@ func TestExplain_kept(t *testing.T) {
 		false: scanplan.PartialAggregation,
 		true:  scanplan.PartialWithoutNames,
 	} {
-		parts, err := New(cfg).Explain(t.Context(), &plan, Auto, unnamed)
-		if err != nil || len(parts) != 1 || parts[0].Mode != want.String() {
-			t.Errorf("%v, %+v, want one part of mode %s", err, parts, want)
+		cut, err := New(cfg).partition(t.Context(), &plan, Auto, unnamed)
+		if err != nil || len(cut.parts) != 1 || cut.parts[0].Mode != want {
+			t.Errorf("%v, %+v, want one part of mode %v", err, cut.parts, want)
 		}
 	}
+}
+
+// failingList is a store that does not say where its regions are: first it is away, then it refuses.
+type failingList struct {
+	listing
+	err error
+}
+
+func (*failingList) Features() store.Features { return store.Features{} }
+
+func (l *failingList) Regions(context.Context, string, []byte, []byte) ([]store.Region, error) {
+	if l.listed.Add(1) < 3 {
+		return nil, store.ErrUnavailable
+	}
+	return nil, l.err
+}
+
+// While the store is away its regions are listed again. Another error ends a run before it reads anything.
+func TestRun_regionsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, s := table(false)
+		plan := operatortest.Plan(s, metric, base, base+6*3600)
+		for _, want := range []error{store.ErrDenied, nil} {
+			l := &failingList{listing{Store: m}, want}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			e := New(quiet(l, nil, &scripted{name: "s", store: m}))
+			stats, err := e.Run(ctx, &plan, Options{Aggregation: PerSeries}, answer{}.sink(t))
+			if !errors.Is(err, want) || (stats.Parts > 0) != (want == nil) || l.listed.Load() != 3 {
+				t.Errorf("%v after %d lists, want %v after 3; %d parts", err, l.listed.Load(), want, stats.Parts)
+			}
+			if _, err := e.Explain(ctx, &plan, Auto, false); !errors.Is(err, want) {
+				t.Errorf("explain: %v, want %v", err, want)
+			}
+		}
+	})
 }
 
 // endless is a store that never answers where its regions are.

@@ -22,10 +22,7 @@ type placement struct {
 type nearness struct{ server, host string }
 
 func nearnessOf(regionServer string) nearness {
-	host, _, err := net.SplitHostPort(regionServer)
-	if err != nil {
-		host = ""
-	}
+	host, _, _ := net.SplitHostPort(regionServer) // "" if that is not known
 	return nearness{regionServer, host}
 }
 

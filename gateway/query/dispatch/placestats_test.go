@@ -23,12 +23,14 @@ func TestTally(t *testing.T) {
 	c.count(ctx, noon, 3*time.Second, 50, nil)
 	c.count(ctx, noon, time.Second, 7, errors.New(strings.Repeat("x", 600)))
 	c.count(ctx, noon, time.Second, 7, resultcache.ErrUnproven)
+	c.count(ctx, noon, time.Second, 7, context.Canceled) // one of two at a part
 	gone()
+	c.count(ctx, noon, 2*time.Second, 4, nil)
 	c.count(ctx, noon, time.Second, 7, errors.New("gone"))
 	want := PlaceStats{
-		Parts:     2,
+		Parts:     3,
 		Failed:    1,
-		Bytes:     150,
+		Bytes:     154,
 		Mean:      2 * time.Second,
 		Longest:   3 * time.Second,
 		LastError: strings.Repeat("x", 500),
@@ -72,6 +74,15 @@ func TestExecutor_Places(t *testing.T) {
 	}
 	if places[0].LastError != "another release" || places[0].LastFail.IsZero() || places[1].LastError != "" {
 		t.Errorf("after a check has failed: %+v, want its error", places)
+	}
+	servers[1].tally.count(t.Context(), time.Now(), 0, 0, errors.New("a part"))
+	if places, _ = e.Places("t"); places[1].LastError != "a part" {
+		t.Errorf("after an attempt has failed: %+v, want its error", places[1])
+	}
+	e.servers.markFailed(servers[1])
+	places, runs = e.Places("t")
+	if diff := cmp.Diff([]PlaceRun{{2, 4}}, runs); diff != "" || places[2].Regions != 4 {
+		t.Errorf("without servers: %+v, runs (-want +got):\n%s", places[2], diff)
 	}
 	if _, runs := e.Places("other"); len(runs) != 0 {
 		t.Errorf("of a table that nobody has asked for: %v, want none", runs)

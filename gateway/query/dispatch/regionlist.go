@@ -42,9 +42,9 @@ func (l *regionLists) get(table string, now time.Time) (regions []store.Region, 
 	l.mu.Lock()
 	defer l.mu.Unlock()
 
-	e, ok := l.tables[table]
-	age := now.Sub(e.at)
-	if !ok || age >= regionsAtMost {
+	e := l.tables[table]
+	age := now.Sub(e.at) // of a table that is not known, longer than any
+	if age >= regionsAtMost {
 		return nil, false, false
 	}
 	if age >= regionsFor && !e.renewed {

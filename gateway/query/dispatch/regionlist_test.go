@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -147,8 +148,17 @@ func TestRegionLists(t *testing.T) {
 	l.set("t", one, now.Add(regionsFor))
 	renews(now.Add(2*regionsFor-1), false)
 	renews(now.Add(2*regionsFor), true)
+	l.set("u", one, now)
+	f("t", now, true)
 	l.forget("t")
 	f("t", now, false)
+	f("u", now, true)
+	for i := range maxRegionTables {
+		l.set(fmt.Sprint(i), one, now)
+	}
+	if len(l.tables) != maxRegionTables {
+		t.Errorf("the regions of %d tables are known, want %d", len(l.tables), maxRegionTables)
+	}
 
 	servers := func(start, stop string) (all string) {
 		for _, r := range overlapping(one, []byte(start), []byte(stop)) {

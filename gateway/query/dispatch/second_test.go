@@ -331,8 +331,11 @@ func TestPaces(t *testing.T) {
 	if _, ok := p.late(servers, 1<<20); ok {
 		t.Error("a part is late before a server is known")
 	}
-	for i, seconds := range []int{1, 1, 1, 40, 40} {
+	for i, seconds := range []int{40, 1, 40, 1, 1} {
 		for range leastSamples {
+			if _, ok := p.late(servers, 1<<20); ok != (i > 0) {
+				t.Errorf("a part is late: %t, before %d servers are known", ok, i+1)
+			}
 			p.add(servers[i], len(servers), time.Duration(seconds)*time.Second, 1<<20-partOverhead)
 		}
 	}
@@ -347,6 +350,27 @@ func TestPaces(t *testing.T) {
 	}
 	if _, ok := p.late(servers, 0); ok {
 		t.Error("a part of unknown size is late")
+	}
+	for _, s := range servers { // all become slower
+		for range paceSamples {
+			p.add(s, len(servers), 50*time.Second, 1<<20-partOverhead)
+		}
+	}
+	if got, ok := p.late(servers, 1<<20-partOverhead); !ok || (got-50*time.Second).Abs() > time.Microsecond {
+		t.Errorf("of slower servers: %v, %t, want 50 s", got, ok)
+	}
+}
+
+// As many parts are started twice at once as one server executes, and a share of those of a run.
+func TestPaces_takeSecond(t *testing.T) {
+	for servers, want := range map[int]int{0: 4, 100: 84} {
+		p, n := newPaces(servers, 4), 0
+		for p.takeSecond() {
+			n++
+		}
+		if n != want {
+			t.Errorf("%d servers: %d parts are started twice, want %d", servers, n, want)
+		}
 	}
 }
 

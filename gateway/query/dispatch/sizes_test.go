@@ -185,6 +185,7 @@ func TestSizes_learn(t *testing.T) {
 		part(0, 2, 4, operator.Stats{RowsScanned: 12}))
 	// A run without rows reveals nothing about sizes.
 	f([]float64{30, 30, 60, 60}, part(0, 0, 4, operator.Stats{RowsScanned: 5}))
+	f([]float64{0, 0, 0, 0}, part(0, 0, 4, operator.Stats{})) // there are no rows
 	for _, rows := range []operator.Access{{Few: true}, {Nothing: true}} {
 		if w := z.estimate(&plan, rows); w != nil {
 			t.Errorf("%v is estimated for access path %+v, want nothing", w, rows)
@@ -228,9 +229,25 @@ func TestSizes_unknown(t *testing.T) {
 	f(20, 60, 280)
 	f(-24, 6, 210)
 	f(1000, 1010, 70)
+	last := operatortest.Plan(encoding.DefaultSchema(), metric, base+2000*3600, base+2010*3600)
+	z.set(&last, slices.Repeat([]float64{3}, 10))
+	f(20, 60, 280)
+	f(1000, 1010, 30)
 	other := operatortest.Plan(encoding.DefaultSchema(), operatortest.UID(2), base, base+3600)
 	if w := z.estimate(&other, operator.Access{}); w != nil {
 		t.Errorf("%v is known of another metric, want nothing", w)
+	}
+}
+
+// What a run has read of a day leaves what is known of its other hours.
+func TestSizes_sameDay(t *testing.T) {
+	z, plan := newSizes(), hoursPlan(8, 1)
+	for from, bytes := range map[int64]float64{0: 7, 4: 3} {
+		p := operatortest.Plan(encoding.DefaultSchema(), metric, base+from*3600, base+(from+4)*3600)
+		z.set(&p, slices.Repeat([]float64{bytes}, 4))
+	}
+	if w := z.estimate(&plan, operator.Access{}); w == nil || w.before(4) != 28 || w.total() != 40 {
+		t.Errorf("%v, want 28 bytes and 12", w)
 	}
 }
 
