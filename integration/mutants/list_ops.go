@@ -66,10 +66,6 @@ var ofOperations = []mutant{
 		old: "len(p.reasons) >= maxReasons {", new: "len(p.reasons) >= 1<<30 {",
 		test: "TestPuts_refusals",
 	}, {
-		name: "cancelled-parts-are-failures", file: "gateway/query/dispatch/placestats.go",
-		old: "err != nil && (ctx.Err() != nil ||", new: "err != nil && (false && ctx.Err() != nil ||",
-		test: "TestTally",
-	}, {
 		name: "cost-counts-parts-twice", file: "gateway/query/limit/cost.go",
 		old: "	b.read.bytes.Add(-bytes)\n", new: "",
 		test: "TestEntry_Cost",

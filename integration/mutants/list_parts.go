@@ -40,10 +40,6 @@ var ofTheCoverage = []mutant{
 		old: "n > twos {", new: "twos < 0 {",
 		test: "TestCut_movingWindow",
 	}, {
-		name: "cut-by-size-behind-the-end", file: "gateway/query/dispatch/cumulative.go",
-		old: "if float64(h) >= to {", new: "if false {",
-		test: "TestCut_bytesFromBorders",
-	}, {
 		name: "refused-plan-ends-the-query", file: "gateway/query/dispatch/errors.go", // a server of another version
 		old: "		return inProcess\n", new: "		return inProcess || true\n",
 		test: "TestRun_chaos",

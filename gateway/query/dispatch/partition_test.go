@@ -101,7 +101,8 @@ func (l *failingList) Regions(context.Context, string, []byte, []byte) ([]store.
 	return nil, l.err
 }
 
-// While the store is away its regions are listed again. Another error ends a run before it reads anything.
+// While the store is away its regions are listed again, after longer and longer pauses. Another error ends a run before
+// it reads anything.
 func TestRun_regionsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, s := table(false)
@@ -110,10 +111,13 @@ func TestRun_regionsRefused(t *testing.T) {
 			l := &failingList{listing{Store: m}, want}
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			e := New(quiet(l, nil, &scripted{name: "s", store: m}))
+			e, began := New(quiet(l, nil, &scripted{name: "s", store: m})), time.Now()
 			stats, err := e.Run(ctx, &plan, Options{Aggregation: PerSeries}, answer{}.sink(t))
 			if !errors.Is(err, want) || (stats.Parts > 0) != (want == nil) || l.listed.Load() != 3 {
 				t.Errorf("%v after %d lists, want %v after 3; %d parts", err, l.listed.Load(), want, stats.Parts)
+			}
+			if took := time.Since(began); took != 3*minRetryPause {
+				t.Errorf("took %v, want a pause of %v and one of twice that", took, minRetryPause)
 			}
 			if _, err := e.Explain(ctx, &plan, Auto, false); !errors.Is(err, want) {
 				t.Errorf("explain: %v, want %v", err, want)
