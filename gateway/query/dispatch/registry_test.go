@@ -75,7 +75,7 @@ func TestRegistry_check(t *testing.T) {
 func TestRegistry_placement(t *testing.T) {
 	r := newRegistry([]Server{&scripted{name: "s"}}, []string{"rollup"}, slog.New(slog.DiscardHandler))
 	r.checkHealth(t.Context())
-	one, other, rollup := r.placement("one"), r.placement("other"), r.placement("rollup")
+	one, rollup, other := r.placement("one"), r.placement("rollup"), r.placement("other")
 	if one != other || one == rollup || len(one.places) != 1 || len(rollup.places) != 0 {
 		t.Errorf("%d places, %d for rollups; the same: %v", len(one.places), len(rollup.places), one == other)
 	}
