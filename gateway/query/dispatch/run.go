@@ -69,7 +69,7 @@ type run struct {
 	read      []partRead // what the accepted parts read
 
 	queue     queue
-	refusedBy map[*place]bool // places to which the plan is too new
+	refusedBy map[*place]bool // servers to which the plan is too new
 	inFlight  []*pendingPart  // that have running attempts; those that began first come first
 	lookAt    time.Time       // none of them may be late earlier; zero: none may
 	busy      map[*place]int  // running attempts by place
@@ -369,14 +369,16 @@ func (r *run) scheduleRetry(a *partAttempt) {
 	clear(p.failedAt)
 }
 
-// refused notes a place to which the plan is too new. It has not failed: it may answer the next plan.
+// refused notes a server to which the plan is too new. It has not failed: it may answer the next plan.
 func (r *run) refused(a *partAttempt) bool {
-	if !errors.Is(a.err, operator.ErrBadPlan) { //fault:refused-plan-marks-its-server TestRun_releaseBefore
+	// A plan that this process does not know ends its query, once the servers have had it.
+	if !a.place.remote() ||
+		!errors.Is(a.err, operator.ErrBadPlan) { //fault:refused-plan-marks-its-server TestRun_releaseBefore
 		return false
 	}
 	if !r.refusedBy[a.place] {
 		r.refusedBy[a.place] = true
-		r.e.cfg.Log.Info("a place does not know a plan", "place", a.place.name(), "err", a.err)
+		r.e.cfg.Log.Info("a pushdown server does not know a plan", "place", a.place.name(), "err", a.err)
 	}
 	return true
 }

@@ -169,6 +169,17 @@ func TestRun_refused(t *testing.T) {
 		t.Errorf("%d lines, want one; may take a part: %v, healthy: %v", n, s.mayTake(s.part, s.at[0]),
 			s.healthy(s.at[0]))
 	}
+
+	// This process is not refused for all parts: what it does not know ends the query once no server knows it.
+	s.part.Here = true
+	err := s.ends(t.Context(), s.e.here, operator.Stats{}, operator.ErrBadPlan)
+	if err != nil || s.refusedBy[s.e.here] {
+		t.Errorf("%v, refused by this process: %v", err, s.refusedBy[s.e.here])
+	}
+	err = s.ends(t.Context(), s.e.here, operator.Stats{}, operator.ErrBadPlan)
+	if !errors.Is(err, operator.ErrBadPlan) {
+		t.Errorf("%v, want the error of the plan", err)
+	}
 }
 
 // A trace has all attempts, and says which were accepted. Without Options.Trace there is none.
