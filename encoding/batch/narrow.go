@@ -68,20 +68,23 @@ const (
 	mostNarrow = 8 << 20
 )
 
+// narrowRowOf returns how a row of numbers is written.
 func narrowRowOf(numbers []int64) narrowRow {
 	if len(numbers) == 0 {
 		return narrowRow{}
 	}
+
 	least, most := numbers[0], numbers[0]
 	more := uint64(0)
-	for some := range slices.Chunk(numbers, 64) {
-		for _, n := range some {
+	for chunk := range slices.Chunk(numbers, 64) {
+		for _, n := range chunk {
 			least, most = min(least, n), max(most, n)
 		}
 		if more = uint64(most) - uint64(least); more >= 1<<32 {
-			break // bits of doubles are apart soon
+			break // no width saves anything: so it is with most doubles, after a few of them
 		}
 	}
+
 	row := narrowRow{numbers, least, 8}
 	switch {
 	case more == 0:
@@ -98,6 +101,7 @@ func narrowRowOf(numbers []int64) narrowRow {
 	return row
 }
 
+// size is the number of bytes that put writes.
 func (r *narrowRow) size() int {
 	if len(r.numbers) == 0 {
 		return 0
@@ -110,6 +114,7 @@ func (r *narrowRow) put(b []byte) (rest []byte) {
 	if len(r.numbers) == 0 {
 		return b
 	}
+
 	b, rest = b[:r.size()], b[r.size():]
 	binary.LittleEndian.PutUint64(b, uint64(r.least))
 	b = b[leastBytes:]
@@ -132,7 +137,7 @@ func (r *narrowRow) put(b []byte) (rest []byte) {
 	return rest
 }
 
-// widen returns the n numbers of a row, in the memory of dst.
+// widen returns the n numbers of a row, in the memory of dst. It returns an error for bytes that put does not write.
 func widen(dst *[]uint64, b []byte, n int) ([]uint64, error) {
 	if n == 0 && len(b) == 0 {
 		return nil, nil
@@ -141,6 +146,7 @@ func widen(dst *[]uint64, b []byte, n int) ([]uint64, error) {
 		return nil, fmt.Errorf("%d bytes for %d numbers, want 8 and as many for each of at most %d", len(b), n,
 			mostNarrow)
 	}
+
 	least, b := binary.LittleEndian.Uint64(b), b[leastBytes:]
 	all := slices.Grow((*dst)[:0], n)[:n]
 	*dst = all

@@ -78,7 +78,7 @@ func TestNarrow_bytes(t *testing.T) {
 	late := make([]uint64, 130)
 	late[129] = 256
 	if got := narrowed(t, late).narrow.Value(0); len(got) != 8+2*130 {
-		t.Errorf("%d bytes for 130 numbers of which one needs two, want 268", len(got))
+		t.Errorf("%d bytes for 130 numbers, one of them needs two, want 268", len(got))
 	}
 }
 

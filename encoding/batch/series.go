@@ -13,6 +13,8 @@
 //	raw_float list<bool>       that may have points outside the part too
 //	notes     list<binary>     annotations of the span's rows, JSON
 //
+// On its way to another process raw_bits is smaller, see narrow.go.
+//
 // If times have equal distances, only the first two are sent, see even.go. raw_bits is
 // an integer, or the bits of a double if raw_float is true. A span may be in several
 // batches of a part, in the order of time. Within a row all buckets are adjacent: raw

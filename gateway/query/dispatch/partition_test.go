@@ -65,7 +65,7 @@ func TestExplain_kept(t *testing.T) {
 				t.Errorf("part %+v is %q, want %q", p, p.ResultCache, want)
 			}
 		}
-		for range 3 { // the second run cuts the plan differently, and what is asked for twice is kept
+		for range 3 { // the second run cuts the plan differently, and a part that is read twice is kept
 			if _, err := e.Run(t.Context(), &plan, Options{Aggregation: PerSeries}, answer{}.sink(t)); err != nil {
 				t.Fatal(err)
 			}

@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -144,6 +145,63 @@ func BenchmarkShipped(b *testing.B) {
 				b.ReportMetric(float64(stats.Parts), "parts")
 			})
 		}
+	}
+}
+
+// readRows is a sink that reads each row.
+func readRows(_ scanplan.KeyRange, records []batch.Record) error {
+	var s batch.Series
+	for _, r := range records {
+		reader, err := batch.NewSeriesReader(r)
+		if err != nil {
+			return err
+		}
+		for i := range reader.Len() {
+			if err := reader.At(i, &s); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// BenchmarkShipped_points measures p99 without a downsample over 1,000 series of 6 h in 20 salt buckets through a
+// pushdown server, by kinds of values, and the bytes that it sends.
+func BenchmarkShipped_points(b *testing.B) {
+	s := encoding.DefaultSchema()
+	s.SaltWidth = 1
+	for name, value := range map[string]func(r *rand.Rand, last uint64) (uint64, bool){
+		"integers": func(r *rand.Rand, _ uint64) (uint64, bool) { return r.Uint64N(100), false },
+		"counters": func(r *rand.Rand, last uint64) (uint64, bool) { return last + r.Uint64N(100_000), false },
+		"decimals": func(r *rand.Rand, _ uint64) (uint64, bool) {
+			return math.Float64bits(float64(r.IntN(10_000)) / 100), true
+		},
+		"doubles": func(r *rand.Rand, _ uint64) (uint64, bool) { return math.Float64bits(r.Float64()), true },
+	} {
+		m := &operatortest.Store{BlockRows: 500, Keep: true}
+		rng := rand.New(rand.NewPCG(1, 1))
+		for i := range 1000 {
+			points := operatortest.Every(base, base+6*3600, 10, func(int) float64 { return 0 })
+			last := rng.Uint64N(1 << 40)
+			for k := range points.Len() {
+				last, points.Float[k] = value(rng, last)
+				points.Bits[k] = last
+			}
+			m.Load(s, metric, operatortest.Series{Points: points, Tags: []encoding.TagPair{operatortest.Tag(1, 200+i)}})
+		}
+		plan := operatortest.Plan(s, metric, base, base+6*3600)
+		plan.Aggregator = "p99"
+		e := overFlight(b, m, s)
+		b.Run(name, func(b *testing.B) {
+			var stats Stats
+			for b.Loop() {
+				var err error
+				if stats, err = e.Run(b.Context(), &plan, Options{}, readRows); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(stats.ShippedBytes), "bytes")
+		})
 	}
 }
 

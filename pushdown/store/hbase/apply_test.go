@@ -96,7 +96,7 @@ func TestNewConditional_mutations(t *testing.T) {
 	}
 }
 
-// Keys that no row can have are not asked for, which a server would refuse.
+// Keys that no row can have are not sent: a server would refuse them.
 func TestGet_impossibleKeys(t *testing.T) {
 	c := start(t, hbasefake.Options{})
 	c.CreateTable("t", []string{"t"})

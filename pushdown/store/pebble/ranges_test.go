@@ -293,7 +293,7 @@ func TestVersion_manyDeletions(t *testing.T) {
 // A watch of rows in a range that is deleted has lost something, and is called; any other has not.
 func TestWatch_ranges(t *testing.T) {
 	s := openWatched(t)
-	var told [4]int
+	var notified [4]int
 	var watches [4]store.Watch
 	for i, ranges := range [][]store.KeyRange{
 		{keyRange("b", "d"), keyRange("x", "")},
@@ -301,7 +301,7 @@ func TestWatch_ranges(t *testing.T) {
 		{keyRange("a", "a\x01"), keyRange("e", "f")},
 		{keyRange("d", "e")},
 	} {
-		w, err := s.Watch("tsdb", ranges, func() { told[i]++ })
+		w, err := s.Watch("tsdb", ranges, func() { notified[i]++ })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -313,17 +313,17 @@ func TestWatch_ranges(t *testing.T) {
 		t.Fatal(err)
 	}
 	rows, lost := taken(watches[0])
-	if len(rows) != 0 || !lost || told[0] != 2 {
-		t.Errorf("watch of deleted rows: %q, lost %t, told %d times", rows, lost, told[0])
+	if len(rows) != 0 || !lost || notified[0] != 2 {
+		t.Errorf("watch of deleted rows: %q, lost %t, notified %d times", rows, lost, notified[0])
 	}
-	if rows, lost := taken(watches[1]); !slices.Equal(rows, []string{"g"}) || lost || told[1] != 1 {
-		t.Errorf("watch of other rows: %q, lost %t, told %d times", rows, lost, told[1])
+	if rows, lost := taken(watches[1]); !slices.Equal(rows, []string{"g"}) || lost || notified[1] != 1 {
+		t.Errorf("watch of other rows: %q, lost %t, notified %d times", rows, lost, notified[1])
 	}
-	if rows, lost := taken(watches[2]); len(rows) != 0 || lost || told[2] != 0 {
-		t.Errorf("watch of rows beside: %q, lost %t, told %d times", rows, lost, told[2])
+	if rows, lost := taken(watches[2]); len(rows) != 0 || lost || notified[2] != 0 {
+		t.Errorf("watch of rows beside: %q, lost %t, notified %d times", rows, lost, notified[2])
 	}
-	if _, lost := taken(watches[3]); !lost || told[3] != 1 {
-		t.Errorf("watch of rows that are all deleted: lost %t, told %d times", lost, told[3])
+	if _, lost := taken(watches[3]); !lost || notified[3] != 1 {
+		t.Errorf("watch of rows that are all deleted: lost %t, notified %d times", lost, notified[3])
 	}
 	apply(t, s, cell(store.Put, "c", "q", "v"))
 	if rows, lost := taken(watches[0]); !slices.Equal(rows, []string{"c"}) || lost {
