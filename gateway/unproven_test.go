@@ -30,11 +30,7 @@ type earlyStore struct {
 
 func (s *earlyStore) Features() store.Features { return store.Features{Versioner: s} }
 
-func (s *earlyStore) Version(ctx context.Context, table, family string, r store.KeyRange) (string, error) {
-	return s.Store.Features().Versioner.Version(ctx, table, family, r)
-}
-
-func (s *earlyStore) UnprovenVersion(
+func (s *earlyStore) Version(
 	ctx context.Context, table, family string, r store.KeyRange,
 ) (string, func() error, error) {
 	key := table + family + string(r.Start)
@@ -42,7 +38,7 @@ func (s *earlyStore) UnprovenVersion(
 		token, _ := s.tokens.LoadOrStore(key, "")
 		return token.(string), func() error { s.failed.Add(1); return errors.New("the region was opened again") }, nil
 	}
-	token, err := s.Version(ctx, table, family, r)
+	token, _, err := s.Store.Features().Versioner.Version(ctx, table, family, r)
 	s.tokens.Store(key, token)
 	return token, func() error { s.early.Add(1); return nil }, err
 }

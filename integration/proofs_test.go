@@ -13,6 +13,7 @@ import (
 	"downpour/integration/e2e"
 	"downpour/pushdown/store"
 	hbasestore "downpour/pushdown/store/hbase"
+	"downpour/pushdown/store/storetest"
 )
 
 // Version tokens of both proofs, on a region of a real HBase that is written to all the time, after each
@@ -58,7 +59,7 @@ func TestProofs_living(t *testing.T) {
 			t.Fatalf("%s: %v", c.name, err)
 		}
 		for proof, st := range l.stores {
-			after, err := st.Version(ctx, table, "t", r)
+			after, err := storetest.Version(ctx, st, table, "t", r)
 			if err != nil {
 				t.Errorf("%s, %s: %v", c.name, proof, err)
 			}
@@ -103,7 +104,8 @@ func TestProofs_large(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if after, err := l.stores["timestamps"].Version(ctx, l.table, "t", r); err != nil || after == before["timestamps"] {
+	after, err := storetest.Version(ctx, l.stores["timestamps"], l.table, "t", r)
+	if err != nil || after == before["timestamps"] {
 		t.Errorf("after a put to its last row: token %x, error %v; want another one than %x",
 			after, err, before["timestamps"])
 	}
@@ -195,7 +197,7 @@ func (l *living) settled(ctx context.Context, name string, r store.KeyRange) map
 	err := e2e.Until(ctx, 10*time.Millisecond, func(ctx context.Context) error {
 		equal := true
 		for proof, st := range l.stores {
-			token, err := st.Version(ctx, l.table, "t", r)
+			token, err := storetest.Version(ctx, st, l.table, "t", r)
 			failed = err
 			if proof == "timestamps" {
 				equal = err == nil && token != "" && token == last[proof]

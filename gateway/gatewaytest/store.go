@@ -27,7 +27,7 @@ type Faulty struct {
 // Features are those that the tests need.
 func (f *Faulty) Features() store.Features {
 	return store.Features{
-		Versioner: store.VersionFunc(f.Version),
+		Versioner: f,
 		Marker:    f,
 		Watch:     f.Watch,
 		Seal:      f.Store.Features().Seal,
@@ -105,7 +105,8 @@ func (f *Faulty) Get(ctx context.Context, table, family string, keys [][]byte) (
 }
 
 // Version passes on, unless a rule refuses it.
-func (f *Faulty) Version(ctx context.Context, table, family string, r store.KeyRange) (string, error) {
+func (f *Faulty) Version(ctx context.Context, table, family string,
+	r store.KeyRange) (token string, proof func() error, err error) {
 	return f.now.Load().Features().Versioner.Version(ctx, table, family, r)
 }
 

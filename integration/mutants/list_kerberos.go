@@ -118,10 +118,6 @@ var ofKerberos = []mutant{
 		old: "			end(err)\n", new: "			end(nil)\n",
 		test: "TestRun_rights",
 	}, {
-		name: "state-that-is-missing-not-told", file: "pushdown/store/hbase/unchanged/opening.go",
-		old: "	case len(state.Value) == 0:", new: "	case false:",
-		test: "pushdown/store/hbase TestInspect",
-	}, {
 		name: "old-version-not-told", file: "pushdown/store/hbase/inspect.go",
 		old: "if r.before(2, 4) {", new: "if r.before(1, 4) {",
 		test: "TestInspect",

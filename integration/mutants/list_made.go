@@ -4,10 +4,6 @@ package main
 // changed.
 var ofMadeRollups = []mutant{
 	{
-		name: "made-opening-out-of-date", file: "pushdown/store/hbase/unchanged/durablemark.go",
-		old: "&s); errors.Is(after, errReopened) {", new: "&s); errors.Is(after, errReopened) && false {",
-		test: "TestMark_afterMove",
-	}, {
 		name: "made-token-after-reading",
 		file: "pushdown/rollupjob/job.go",
 		old:  "		pieces, err := w.rollUp(ctx, r)\n",

@@ -41,14 +41,6 @@ var ofTheScan = []mutant{
 		old: "	s.resumeKey = append(lastKey, 0)\n", new: "	_ = lastKey\n",
 		test: "TestScan_manyLostReplies",
 	}, {
-		name: "rows-of-other-columns-delivered", file: "pushdown/store/hbase/cellblock/assembler.go",
-		old: "		a.dropEmptyRows()\n", new: "",
-		test: "pushdown/store/hbase TestScan_mostInColumns",
-	}, {
-		name: "other-columns-kept", file: "pushdown/store/hbase/cellblock/columns.go",
-		old: "return first == isWanted", new: "return true",
-		test: "TestColumnSet",
-	}, {
 		name: "parent-of-a-split-taken-for-the-region", file: "pushdown/store/hbase/regions/locate.go",
 		old: "		case info.Table != table || !info.split:\n", new: "		case true:\n",
 		test: "pushdown/store/hbase TestLookUp_parentOfSplit",

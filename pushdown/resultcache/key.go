@@ -61,10 +61,7 @@ func dropUnread(p *scanplan.Part) {
 	}
 	// Of windows only those count that have points in the hours.
 	if w := p.Plan.Window; w != nil {
-		around, ok := w.Around(hours.From*1000, hours.To*1000)
-		if !ok {
-			return
-		}
+		around, _ := w.Around(hours.From*1000, hours.To*1000) // if none does, nothing is answered
 		p.Plan.Window = &around
 	} else if !p.Plan.Downsample.DividesHour() {
 		return

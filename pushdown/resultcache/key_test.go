@@ -98,6 +98,49 @@ func TestKey_raw(t *testing.T) {
 	}
 }
 
+// Rows of rollups, and a range that begins inside an hour, depend on the other hours of their plan.
+func TestKey_noHours(t *testing.T) {
+	for name, of := range map[string]func(*scanplan.Part){
+		"a rollup": func(p *scanplan.Part) {
+			p.Plan.Rollup = &scanplan.Rollup{Layout: encoding.RollupLayout{Interval: 3600}}
+		},
+		"a start inside an hour": func(p *scanplan.Part) { p.Range.Start[len(p.Range.Start)-1]++ },
+	} {
+		usual := keyed(scanplan.PerSeries, of)
+		shorter := keyed(scanplan.PerSeries, func(p *scanplan.Part) { of(p); p.Plan.To = base + 3*3600 })
+		if usual == shorter {
+			t.Errorf("%s: plans with other hours have the same key", name)
+		}
+	}
+}
+
+// Of the windows of a plan those alone count that have points in the hours of a part.
+func TestKey_windows(t *testing.T) {
+	windows := func(change func(*scanplan.Window)) ID {
+		return keyed(scanplan.PerSeries, func(p *scanplan.Part) {
+			w := &scanplan.Window{Function: "count_over_time", Range: 600_000, Step: 600_000, First: base * 1000,
+				Last: (base + 4*3600) * 1000}
+			change(w)
+			p.Plan.Aggregator, p.Plan.Downsample, p.Plan.Window = scanplan.None, nil, w
+		})
+	}
+	usual := windows(func(*scanplan.Window) {})
+	for name, f := range map[string]struct {
+		same   bool
+		change func(*scanplan.Window)
+	}{
+		"fewer before":       {true, func(w *scanplan.Window) { w.First += 5 * w.Step }},
+		"fewer after":        {true, func(w *scanplan.Window) { w.Last -= 4 * w.Step }},
+		"fewer in the hours": {false, func(w *scanplan.Window) { w.First += 9 * w.Step }},
+		"another function":   {false, func(w *scanplan.Window) { w.Function = "sum_over_time" }},
+		"longer ones":        {false, func(w *scanplan.Window) { w.Range++ }},
+	} {
+		if got := windows(f.change) == usual; got != f.same {
+			t.Errorf("%s: same key %v, want %v", name, got, f.same)
+		}
+	}
+}
+
 // Parts of different plans with the same key, as random parts often have, have the same answer.
 func TestKey_sameAnswer(t *testing.T) {
 	seed := seedtest.Of(t)

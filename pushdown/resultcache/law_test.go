@@ -15,6 +15,7 @@ import (
 	"downpour/pushdown/store/hbase/hbasefake"
 	"downpour/pushdown/store/open/opentest"
 	"downpour/pushdown/store/pebble"
+	"downpour/pushdown/store/storetest"
 )
 
 var dataTable = opentest.Table(operatortest.Table, encoding.FamilyData)
@@ -124,8 +125,8 @@ func TestOpen_timeToLive(t *testing.T) {
 	if n := hits(); n != 0 {
 		t.Errorf("%d hits in a table with a TTL, want none", n)
 	}
-	if version, err := st.Version(ctx, operatortest.Table, encoding.FamilyData, store.KeyRange{}); version != "" ||
-		!errors.Is(err, hbase.ErrExpiring) {
+	if version, err := storetest.Version(ctx, st, operatortest.Table, encoding.FamilyData,
+		store.KeyRange{}); version != "" || !errors.Is(err, hbase.ErrExpiring) {
 		t.Errorf("version %q with error %v, want none and %v", version, err, hbase.ErrExpiring)
 	}
 }

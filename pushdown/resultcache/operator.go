@@ -62,10 +62,7 @@ func (o *cachingOperator) Next(ctx context.Context) (batch.Record, error) {
 	// The version token must be taken before the first row is read.
 	if !o.looked {
 		o.looked = true
-		// If the context has ended, inner returns the cause.
-		if ctx.Err() == nil {
-			o.lookUp(ctx)
-		}
+		o.lookUp(ctx)
 	}
 
 	if o.replay != nil {
@@ -77,8 +74,6 @@ func (o *cachingOperator) Next(ctx context.Context) (batch.Record, error) {
 		o.collect(r) //fault:half-answer-kept TestOpen_halfRead
 	case err == io.EOF:
 		o.end()
-	default:
-		o.proving, o.collected = false, nil
 	}
 	return r, err
 }
@@ -90,7 +85,7 @@ func (o *cachingOperator) lookUp(ctx context.Context) {
 	began := time.Now()
 	p := &o.part.Plan
 	reads := p.Reads(o.part.Range)
-	version, proof, err := o.versioner.UnprovenVersion(ctx, p.Table, encoding.FamilyData,
+	version, proof, err := o.versioner.Version(ctx, p.Table, encoding.FamilyData,
 		store.KeyRange{Start: reads.Start, Stop: reads.Stop})
 	// A request that ends is no reason why answers are not cached.
 	if err != nil && ctx.Err() == nil {

@@ -6,13 +6,17 @@ import (
 	"io"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/apache/arrow/go/v15/arrow/memory"
+	"github.com/google/go-cmp/cmp"
 
 	"downpour/encoding"
+	"downpour/encoding/batch"
 	"downpour/encoding/scanplan"
 	"downpour/pushdown/operator"
 	"downpour/pushdown/operator/operatortest"
+	"downpour/pushdown/process/logtest"
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/faultstore"
 	"downpour/pushdown/store/hbase/hbasefake"
@@ -33,6 +37,58 @@ func cachedWorld(t *testing.T) (w *world, p *scanplan.Part, points int64) {
 	return w, p, points
 }
 
+// drain reads an operator to its end, and once more.
+func (w *world) drain(op operator.Operator) {
+	w.Helper()
+	for range 2 {
+		err := operatortest.Drain(w.Context(), op, func(batch.Record) error { return nil })
+		if err != nil {
+			w.Fatal(err)
+		}
+	}
+}
+
+// The statistics of an answer from memory are those of the reading, without calls and time, and with the
+// batches that were returned. What the reading has cost counts as saved, and each answer is kept once.
+func TestOpen_stats(t *testing.T) {
+	w, p, _ := cachedWorld(t)
+	w.cache = New(1<<20, nil)
+	w.ask(p)
+	opts := operator.Options{FlushBytes: 1}
+	op := w.open(p, opts)
+	w.drain(op)
+	want := op.Stats()
+	if want.CacheStored != 1 || want.CacheProven != 1 || want.Batches < 2 || want.Rows == 0 {
+		t.Fatalf("%+v, want an answer of several batches that is stored", want)
+	}
+	op.(*cachingOperator).took = time.Hour
+	if got := op.Stats().ScanTime; got < time.Hour {
+		t.Errorf("%v of scanning, want the hour that the token took, too", got)
+	}
+	stored := w.cache.entries[PartKey(p)].Value.(*entry).answer.(*answer)
+	stored.stats.RPCs, stored.stats.Resumes = 7, 7
+
+	hit := w.open(p, opts)
+	r, err := hit.Next(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Release()
+	if got := hit.Stats(); got.Batches != 1 || got.ShippedBytes <= 0 || got.ShippedBytes >= want.ShippedBytes {
+		t.Errorf("after a batch: %+v, want one batch and fewer bytes than %d", got, want.ShippedBytes)
+	}
+	w.drain(hit)
+	want.RPCs, want.Resumes, want.DecodeTime, want.EmitTime = 0, 0, 0, 0
+	want.CacheStored, want.CacheProven, want.CacheHits = 0, 0, 1
+	want.ScanTime = hit.(*cachingOperator).took
+	if diff := cmp.Diff(want, hit.Stats()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if c := w.cache.Counts(); c.SavedRows != want.Rows || c.SavedBytes != want.Bytes {
+		t.Errorf("%+v, want %d rows and %d bytes saved", c, want.Rows, want.Bytes)
+	}
+}
+
 func (w *world) open(p *scanplan.Part, opts operator.Options) operator.Operator {
 	w.Helper()
 	op, err := Open(w.cache, w.store, p, opts)
@@ -51,7 +107,20 @@ func TestOpen_budget(t *testing.T) {
 	if _, err := op.Next(t.Context()); !errors.As(err, &limit) || limit.What != operator.Points {
 		t.Errorf("over the budget: error %v, want a LimitError of points", err)
 	}
+	if _, err := op.Next(t.Context()); !errors.As(err, &limit) {
+		t.Errorf("over the budget, the second time: %v", err)
+	}
 	op.Close()
+	if left, _ := op.(*cachingOperator).opts.Budget.Left(); left != points-1 {
+		t.Errorf("%d points are left of a budget that was not spent, want %d", left, points-1)
+	}
+	whole := operator.NewBudget(points+5, 0)
+	op = w.open(p, operator.Options{Budget: whole})
+	w.drain(op)
+	op.Close()
+	if left, _ := whole.Left(); left != 5 {
+		t.Errorf("%d points are left after a whole answer, want 5", left)
+	}
 	budget := operator.NewBudget(points, 0)
 	for range 3 {
 		op := w.open(p, operator.Options{Budget: budget})
@@ -60,6 +129,7 @@ func TestOpen_budget(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.Release()
+		op.Close()
 		op.Close()
 	}
 	if left, _ := budget.Left(); left != points {
@@ -92,6 +162,9 @@ func TestOpen_contract(t *testing.T) {
 		t.Fatal(err)
 	}
 	op.Close()
+	if mem.CurrentAlloc() == 0 {
+		t.Error("the batch is not of the memory that was given")
+	}
 	r.Release()
 	if _, err := op.Next(t.Context()); !errors.Is(err, operator.ErrClosed) {
 		t.Errorf("Next after Close in the middle: %v, want ErrClosed", err)
@@ -167,12 +240,40 @@ func TestOpen_unproven(t *testing.T) {
 // Without a version token, or with a store that fails to return one, the rows are read.
 func TestOpen_noVersion(t *testing.T) {
 	w, p, _ := cachedWorld(t)
-	w.store = faultstore.New(w.store, faultstore.Rule{Op: faultstore.Version, Err: store.ErrUnavailable})
-	if s := w.ask(p); s.CacheHits != 0 {
-		t.Errorf("answered from memory without a token: %+v", s)
+	var log logtest.Log
+	w.cache.log = log.Logger()
+	st := w.store
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	w.store = faultstore.New(st, faultstore.Rule{Op: faultstore.Version, Err: store.ErrUnavailable})
+	if _, err := w.open(p, operator.Options{}).Next(gone); !errors.Is(err, context.Canceled) || log.String() != "" {
+		t.Errorf("of a query that has ended: %v, logged %q; want nothing logged", err, log.String())
+	}
+	if s := w.ask(p); s.CacheHits != 0 || len(log.Lines(store.ErrUnavailable.Error())) != 1 {
+		t.Errorf("answered from memory without a token, or it is not logged: %+v, %q", s, log.String())
+	}
+	w.store = &versioner{Store: st, none: true}
+	op, err := Open(w.cache, w.store, p, operator.Options{Proving: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w.drain(op); op.Stats().CacheHits != 0 || op.Stats().CacheProven != 0 {
+		t.Errorf("with an empty token: %+v, want no hit and no proof", op.Stats())
+	}
+	w.store = faultstore.New(st, faultstore.Rule{Op: faultstore.Scan, Err: store.ErrUnavailable})
+	w.cache = New(1<<20, nil)
+	for range 3 {
+		if _, err := w.open(p, operator.Options{}).Next(t.Context()); !errors.Is(err, store.ErrUnavailable) {
+			t.Errorf("a scan that fails: got %v", err)
+		}
+	}
+	bad := *p
+	bad.Plan.Downsample = &scanplan.Downsample{Interval: 300_000, Function: "unknown"}
+	if _, err := Open(w.cache, st, &bad, operator.Options{}); err == nil {
+		t.Error("a plan with an unknown function is opened")
 	}
 	m := &operatortest.Store{}
-	op, err := Open(w.cache, m, p, operator.Options{})
+	op, err = Open(w.cache, m, p, operator.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,8 +290,9 @@ func TestOpen_dataTime(t *testing.T) {
 		timestamp func(ms int64) int64
 		hits      int64
 	}{
-		"of writing": {func(ms int64) int64 { return ms + 3*3600_000 }, 2},
-		"of data":    {func(ms int64) int64 { return ms }, 0},
+		"of writing":       {func(ms int64) int64 { return ms + 3*3600_000 }, 2},
+		"of data":          {func(ms int64) int64 { return ms }, 0},
+		"of one by chance": {func(ms int64) int64 { return ms + ms/1000 - base - 120 }, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, st := startFake(t, hbasefake.Options{})
@@ -201,12 +303,19 @@ func TestOpen_dataTime(t *testing.T) {
 				schema: encoding.DefaultSchema(),
 				cache:  New(1<<20, nil),
 			}
+			// Of each series the annotation comes first, then its points.
 			for i := range int64(20) {
-				ms := (base + i*60) * 1000
+				ms := (base + 120 + i*60) * 1000
 				q, value := operatortest.Encode(ms, encoding.IntValue(i))
 				key := w.schema.AppendRowKey(nil, operatortest.UID(1), base,
-					w.schema.AppendTags(nil, []encoding.TagPair{operatortest.Tag(1, 1)}))
+					w.schema.AppendTags(nil, []encoding.TagPair{operatortest.Tag(1, 1+int(i%4))}))
 				w.apply(store.Mutation{
+					Row:       key,
+					Family:    encoding.FamilyData,
+					Qualifier: []byte{1, 0, 0},
+					Value:     []byte("{}"),
+					Timestamp: ms,
+				}, store.Mutation{
 					Row:       key,
 					Family:    encoding.FamilyData,
 					Qualifier: encoding.AppendQualifier(nil, q),
@@ -262,6 +371,16 @@ func TestOpen_dataTimeOfOthers(t *testing.T) {
 			Qualifier: encoding.AppendRollupQualifier(nil, 0, 5, false, 1),
 			Value:     []byte{9},
 		}, (first+5*3600)*1000 + 1234},
+		"sum at the start": {rolled, store.Mutation{
+			Row:       key(first),
+			Qualifier: encoding.AppendRollupQualifier(nil, 0, 5, false, 1),
+			Value:     []byte{9},
+		}, (first + 5*3600) * 1000},
+		"sum of an average": {average, store.Mutation{
+			Row:       key(first),
+			Qualifier: encoding.AppendRollupQualifier(nil, 7, 5, false, 1),
+			Value:     []byte{9},
+		}, (first + 5*3600) * 1000},
 		"count": {average, store.Mutation{
 			Row:       key(first),
 			Qualifier: encoding.AppendRollupQualifier(nil, 0, 5, false, 1),
@@ -312,16 +431,15 @@ func TestOpen_proving(t *testing.T) {
 		t.Helper()
 		op := w.open(p, operator.Options{Proving: proving})
 		defer op.Close()
-		for {
-			r, err := op.Next(t.Context())
-			if err == io.EOF {
-				break
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			r.Release()
+		r, err := op.Next(t.Context())
+		if err != nil {
+			t.Fatal(err)
 		}
+		r.Release()
+		if o, ok := op.(*cachingOperator); ok && o.collected != nil {
+			t.Errorf("%s: an answer is collected that is too large", name)
+		}
+		w.drain(op)
 		if s := op.Stats(); s.CacheProven != want || s.CacheStored != 0 {
 			t.Errorf("%s: %d parts proven and %d kept, want %d and 0", name, s.CacheProven, s.CacheStored, want)
 		}

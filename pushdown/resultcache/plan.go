@@ -129,7 +129,7 @@ func planVersion(ctx context.Context, versioner store.Versioner, plan *scanplan.
 		work.Go(func() (err error) {
 			r = plan.Reads(r)
 			// Not a context of the group's: it would end before the proofs do.
-			versions[i], proofs[i], err = versioner.UnprovenVersion(ctx, plan.Table, encoding.FamilyData,
+			versions[i], proofs[i], err = versioner.Version(ctx, plan.Table, encoding.FamilyData,
 				store.KeyRange{Start: r.Start, Stop: r.Stop})
 			return err
 		})

@@ -11,7 +11,9 @@ import (
 	"downpour/encoding"
 	"downpour/encoding/scanplan"
 	"downpour/pushdown/operator/operatortest"
+	"downpour/pushdown/process/logtest"
 	"downpour/pushdown/store"
+	"downpour/pushdown/store/storetest"
 )
 
 // versioner counts the version tokens that are taken, and can fail.
@@ -19,6 +21,7 @@ type versioner struct {
 	store.Store
 	taken atomic.Int64
 	err   error
+	none  bool // nothing can be proven now
 }
 
 func (m *versioner) Features() store.Features {
@@ -27,10 +30,10 @@ func (m *versioner) Features() store.Features {
 
 func (m *versioner) Version(ctx context.Context, table, family string, r store.KeyRange) (string, error) {
 	m.taken.Add(1)
-	if m.err != nil {
+	if m.err != nil || m.none {
 		return "", m.err
 	}
-	return m.Store.Features().Versioner.Version(ctx, table, family, r)
+	return storetest.Version(ctx, m.Store.Features().Versioner, table, family, r)
 }
 
 // total is an answer to a whole plan, which takes as many bytes as its value.
@@ -102,9 +105,9 @@ type earlyStore struct {
 
 func (s *earlyStore) Features() store.Features { return store.Features{Versioner: s} }
 
-func (s *earlyStore) UnprovenVersion(ctx context.Context, table, family string,
+func (s *earlyStore) Version(ctx context.Context, table, family string,
 	r store.KeyRange) (string, func() error, error) {
-	token, err := s.Version(ctx, table, family, r)
+	token, err := s.versioner.Version(ctx, table, family, r)
 	return token, func() error { s.asked++; return cmp.Or(ctx.Err(), s.proof) }, err
 }
 
@@ -204,6 +207,11 @@ func TestPlanLookup_not(t *testing.T) {
 		t.Errorf("wanted %v, found %v, unchanged %v, reason %q without a token; want the reason alone", a.Wanted(),
 			a.Found(), a.Unchanged(), a.Reason())
 	}
+	st.err, st.none = nil, true
+	before := w.cache.Counts().Unproven
+	if a := ask(); a != nil || w.cache.Counts().Unproven != before+1 {
+		t.Errorf("found %v with an empty token, want nothing, and it counted as unproven", a)
+	}
 	for name, a := range map[string]*PlanLookup{"no cache": LookupPlan(t.Context(), nil, st, plan, "", nil),
 		"no tokens": LookupPlan(t.Context(), w.cache, &operatortest.Store{}, plan, "", nil)} {
 		if a.Store(total(1)); a.Wanted() || a.Found() != nil {
@@ -212,6 +220,48 @@ func TestPlanLookup_not(t *testing.T) {
 	}
 	if (*Cache)(nil).HoldsPlan(plan, "") {
 		t.Error("a nil cache says that it holds an answer")
+	}
+}
+
+// Why answers are not cached is logged, unless it is that the request ends.
+func TestLookupPlan_logged(t *testing.T) {
+	for _, ended := range []bool{false, true} {
+		w, inner, plan := salted(t)
+		var log logtest.Log
+		w.cache.log = log.Logger()
+		st := &earlyStore{versioner: inner, proof: errors.New("opened again")}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		LookupPlan(ctx, w.cache, st, plan, "", nil)
+		if ended {
+			cancel()
+		}
+		LookupPlan(ctx, w.cache, st, plan, "", nil)
+		inner.err = errors.New("no token")
+		LookupPlan(ctx, w.cache, st, plan, "", nil)
+		for _, reason := range []string{"opened again", "no token"} {
+			if n := len(log.Lines(reason)); (n == 1) == ended {
+				t.Errorf("ended %v: %q is logged %d times", ended, reason, n)
+			}
+		}
+	}
+}
+
+// The token of a plan is of all keys that its ranges depend on: also of rows before its hours, which hold
+// points of them.
+func TestPlanVersion_reads(t *testing.T) {
+	plan := operatortest.Plan(encoding.DefaultSchema(), operatortest.UID(1), base, base+3600)
+	var got store.KeyRange
+	_, _, err := planVersion(t.Context(), store.VersionFunc(func(_ context.Context, _, _ string,
+		r store.KeyRange) (string, error) {
+		got = r
+		return "m", nil
+	}), &plan)
+	reads := plan.Reads(plan.Ranges[0])
+	if want := (store.KeyRange{Start: reads.Start, Stop: reads.Stop}); err != nil ||
+		string(want.Start) == string(plan.Ranges[0].Start) || string(got.Start) != string(want.Start) ||
+		string(got.Stop) != string(want.Stop) {
+		t.Errorf("a token of keys %x, error %v, want one of %x", got, err, want)
 	}
 }
 

@@ -20,6 +20,9 @@ func TestCache_logOnce(t *testing.T) {
 			t.Errorf("reason %d is logged %d times", i, n)
 		}
 	}
+	if n := len(c.logged); n > maxLogged {
+		t.Errorf("%d reasons are remembered, want at most %d", n, maxLogged)
+	}
 }
 
 // Cells have the time of their data if at least half of them have: a single one may by chance.

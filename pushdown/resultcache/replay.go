@@ -37,10 +37,7 @@ func (r *replay) Next(ctx context.Context) (batch.Record, error) {
 	}
 
 	record, err := r.decodeNext(ctx)
-	if err != nil {
-		r.err = err
-		r.end()
-	}
+	r.err = err
 	return record, err
 }
 

@@ -73,7 +73,7 @@ func (r *timestampReader) lookAt(row *store.Row) (cells, equal int64) {
 		c := &row.Cells[i]
 		same, ok := r.isDataTime(c.Qualifier, c.Timestamp-int64(key.BaseTime)*1000)
 		switch {
-		case ok && same:
+		case same:
 			return 1, 1
 		case ok:
 			return 1, 0
@@ -89,7 +89,7 @@ func (r *timestampReader) isDataTime(qualifier []byte, offset int64) (equal, ok 
 		index, ok := r.rollupIndex(qualifier)
 		// A value has any time of its interval.
 		inside := offset - int64(index)*r.plan.Rollup.Layout.Interval*1000
-		return 0 <= inside && inside < r.plan.Rollup.Layout.Interval*1000, ok
+		return ok && 0 <= inside && inside < r.plan.Rollup.Layout.Interval*1000, ok
 	}
 	if at, _, err := encoding.ParseHistogramQualifier(qualifier); err == nil {
 		return int64(at) == offset, true
@@ -113,15 +113,14 @@ func (r *timestampReader) rollupIndex(qualifier []byte) (index int, ok bool) {
 // hasOffset reports whether one of the points of a qualifier has the given offset in ms. A
 // compacted cell has several points.
 func hasOffset(qualifier []byte, offset int64) bool {
-	for len(qualifier) > 0 {
+	for {
 		q, rest, err := encoding.ParseQualifier(qualifier)
 		if err != nil {
-			return false
+			return false // none is left
 		}
 		if int64(q.OffsetMS) == offset {
 			return true
 		}
 		qualifier = rest
 	}
-	return false
 }

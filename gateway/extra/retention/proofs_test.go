@@ -14,6 +14,7 @@ import (
 	"downpour/pushdown/store/hbase"
 	"downpour/pushdown/store/hbase/hbasefake"
 	"downpour/pushdown/store/open/opentest"
+	"downpour/pushdown/store/storetest"
 )
 
 type (
@@ -44,7 +45,7 @@ func provenWorld(t *testing.T, p proven) (*world, *hbasefake.Cluster) {
 
 func (w *world) token(r store.KeyRange) string {
 	w.Helper()
-	token, err := w.store.Features().Versioner.Version(w.Context(), "tsdb", encoding.FamilyData, r)
+	token, err := storetest.Version(w.Context(), w.store.Features().Versioner, "tsdb", encoding.FamilyData, r)
 	if err != nil {
 		w.Fatal(err)
 	}

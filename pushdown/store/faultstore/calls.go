@@ -97,6 +97,22 @@ func (s *Store) TableExists(ctx context.Context, name string) (bool, error) {
 	return s.inner.TableExists(ctx, name)
 }
 
+// faultyVersioner is the Versioner of a store with faults.
+type faultyVersioner struct {
+	s     *Store
+	inner store.Versioner
+}
+
+// Version obeys the rules.
+func (v faultyVersioner) Version(ctx context.Context, table, family string,
+	r store.KeyRange) (token string, proof func() error, err error) {
+	token, err = call(ctx, v.s, Version, table, func() (string, error) {
+		token, proof, err = v.inner.Version(ctx, table, family, r)
+		return token, err
+	})
+	return token, proof, err
+}
+
 // Close closes the wrapped store.
 func (s *Store) Close() error { return s.inner.Close() }
 
@@ -105,10 +121,7 @@ func (s *Store) Close() error { return s.inner.Close() }
 func (s *Store) Features() store.Features {
 	var versioner store.Versioner
 	if inner := s.inner.Features().Versioner; inner != nil {
-		versioner = store.VersionFunc(func(ctx context.Context, table, family string,
-			r store.KeyRange) (string, error) {
-			return call(ctx, s, Version, table, func() (string, error) { return inner.Version(ctx, table, family, r) })
-		})
+		versioner = faultyVersioner{s, inner}
 	}
 	return store.Features{
 		Versioner:     versioner,

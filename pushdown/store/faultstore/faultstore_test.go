@@ -142,7 +142,7 @@ func TestPassed(t *testing.T) {
 		say(ok, err)
 		outcomes, err := s.Replace(ctx, "a", "t", changes)
 		say(outcomes, err)
-		version, err := s.Features().Versioner.Version(ctx, "a", "t", keys)
+		version, err := storetest.Version(ctx, s.Features().Versioner, "a", "t", keys)
 		say(version, err)
 		return said
 	}

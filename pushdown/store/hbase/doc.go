@@ -46,8 +46,8 @@
 //
 // # Version tokens and marks
 //
-// Package unchanged proves that no row of a key range has changed. Version, UnprovenVersion,
-// Mark and Unchanged are methods of its Prover.
+// Package unchanged proves that no row of a key range has changed. Version, Mark
+// and Unchanged are methods of its Prover.
 //
 // # The rest
 //

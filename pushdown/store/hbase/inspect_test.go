@@ -11,6 +11,7 @@ import (
 
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/hbase/hbasefake"
+	"downpour/pushdown/store/storetest"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -40,7 +41,7 @@ func TestInspect(t *testing.T) {
 			c.mustRead(store.Scan{}, lines)
 			c.mustRead(store.Scan{MaxRows: 2}, lines[:3]) // the second row has two cells
 			for range 2 {
-				if _, err = c.st.Version(c.ctx, "t", "t", store.KeyRange{}); err != nil {
+				if _, err = storetest.Version(c.ctx, c.st, "t", "t", store.KeyRange{}); err != nil {
 					break
 				}
 			}

@@ -8,6 +8,7 @@ import (
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/hbase/hbasefake"
 	"downpour/pushdown/store/hbase/unchanged"
+	"downpour/pushdown/store/storetest"
 )
 
 // The cells that we put and delete on conditions have old timestamps. These tests are of the
@@ -37,7 +38,7 @@ var oldRows = store.KeyRange{Start: []byte("r0005"), Stop: []byte("r0026")}
 
 func (c *stampedCluster) version() string {
 	c.Helper()
-	token, err := c.st.Version(c.ctx, "t", "t", oldRows)
+	token, err := storetest.Version(c.ctx, c.st, "t", "t", oldRows)
 	if err != nil {
 		c.Fatal(err)
 	}

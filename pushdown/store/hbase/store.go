@@ -13,7 +13,7 @@ import (
 
 // Store is one HBase cluster. It implements store.Store.
 type Store struct {
-	// Version, UnprovenVersion, Mark and Unchanged are the prover's.
+	// Version, Mark and Unchanged are the prover's.
 	*prover
 
 	cfg  Config

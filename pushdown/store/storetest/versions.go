@@ -49,13 +49,25 @@ func (h *harness) settledVersion(v store.Versioner, r store.KeyRange) string {
 	return ""
 }
 
+// Version returns a version token that is proven.
+func Version(ctx context.Context, v store.Versioner, table, family string, r store.KeyRange) (string, error) {
+	token, proof, err := v.Version(ctx, table, family, r)
+	if err == nil {
+		err = proof()
+	}
+	if err != nil {
+		return "", err
+	}
+	return token, nil
+}
+
 // version returns a version token that is not empty.
 func (h *harness) version(v store.Versioner, r store.KeyRange) string {
 	h.Helper()
-	token, err := v.Version(h.ctx, h.table, "t", r)
+	token, err := Version(h.ctx, v, h.table, "t", r)
 	// A store may give the call little time of its own, less than a busy machine needs.
 	for errors.Is(err, context.DeadlineExceeded) && h.ctx.Err() == nil {
-		token, err = v.Version(h.ctx, h.table, "t", r)
+		token, err = Version(h.ctx, v, h.table, "t", r)
 	}
 	if err != nil || token == "" {
 		h.Fatalf("version token %q, error %v", token, err)
@@ -132,7 +144,7 @@ func testVersionRanges(h *harness) {
 		}
 	}
 
-	if token, err := v.Version(h.ctx, "storetest-none", "t", all); token != "" || err == nil {
+	if token, err := Version(h.ctx, v, "storetest-none", "t", all); token != "" || err == nil {
 		h.Errorf("a table that is not there has version token %q, error %v", token, err)
 	}
 }

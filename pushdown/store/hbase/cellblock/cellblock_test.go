@@ -47,6 +47,22 @@ func TestSplit_cut(t *testing.T) {
 	}
 }
 
+// Lengths that do not add up are refused, although the block is long enough.
+func TestSplit_lengths(t *testing.T) {
+	block := Append(nil, []byte("row"), "t", []byte("q"), []byte("value"), 1, Put)
+	block = append(block, make([]byte, 8)...)
+	for at := 3; at < 12; at += 4 { // the last bytes of the lengths of all, of the key and of the value
+		for _, by := range []byte{1, 0xff} {
+			wrong := bytes.Clone(block)
+			wrong[at] += by
+			var c store.Cell
+			if _, _, err := Split(wrong, &c); !errors.Is(err, ErrMalformed) {
+				t.Errorf("byte %d: % x: got %v, want an error", at, wrong[:14], err)
+			}
+		}
+	}
+}
+
 func FuzzSplit(f *testing.F) {
 	f.Add(Append(nil, []byte("row"), "t", []byte("q"), []byte("value"), 1, Put))
 	f.Add(bytes.Repeat([]byte{0xff}, 40))

@@ -46,49 +46,6 @@ type durableRegion struct {
 	Files []string `json:"files,omitempty"`
 }
 
-// rangeState is the observed state of a range's regions.
-type rangeState struct {
-	began  int64
-	locs   []*regions.Location
-	before []opening
-	states []regionState
-}
-
-// stateOfRange returns the states of a range's regions. They are proven once sameAfter has
-// returned nil.
-func (p *Prover) stateOfRange(ctx context.Context, table, family string, r store.KeyRange) (s rangeState, err error) {
-	if p.catalogReads.recentlySilent() {
-		return s, errMetaSilent
-	}
-	s.began = p.clock()
-	if s.locs, err = p.locateAll(ctx, table, r); err != nil {
-		return s, err
-	}
-	if s.before, err = p.earlierOpenings(ctx, table, s.locs); err != nil {
-		return s, err
-	}
-	s.states, err = p.regionStates(ctx, family, s.locs, s.before, r.Start)
-	return s, err
-}
-
-// sameAfter returns errReopened unless hbase:meta names the openings of before still.
-func (p *Prover) sameAfter(ctx context.Context, table string, s *rangeState) error {
-	after, err := p.currentOpenings(ctx, table, s.locs)
-	if err == nil && !sameOpenings(s.before, after) {
-		err = errReopened
-	}
-	return err
-}
-
-// part returns the part of a range in one of its regions.
-func (s *rangeState) part(i int, family string, r store.KeyRange) spanKey {
-	start := r.Start
-	if i > 0 { // a server refuses a scan that begins before its region
-		start = s.locs[i].Start
-	}
-	return spanKey{family, string(s.locs[i].Name), string(start), string(r.Stop)}
-}
-
 // Mark implements store.Marker.
 func (p *Prover) Mark(ctx context.Context, table, family string, r store.KeyRange) (store.Mark, error) {
 	if err := p.life.Begin(); err != nil {
@@ -98,10 +55,11 @@ func (p *Prover) Mark(ctx context.Context, table, family string, r store.KeyRang
 	ctx, cancel := context.WithTimeout(ctx, markTime*p.cfg.Timeout)
 	defer cancel()
 
-	m, err := p.mark(ctx, table, family, r)
-	if errors.Is(err, errReopened) { // the cached openings were out of date, and now they are not
+	var m *durableMark
+	err := retryReopened(func() (err error) {
 		m, err = p.mark(ctx, table, family, r)
-	}
+		return err
+	})
 	if err != nil {
 		return store.Mark{}, fmt.Errorf("cannot mark rows of table %q from key %x: %w", table, r.Start,
 			calls.WithoutStack(err))
@@ -120,20 +78,16 @@ func (p *Prover) mark(ctx context.Context, table, family string, r store.KeyRang
 	for i, loc := range s.locs {
 		region := durableRegion{Name: loc.Name, Opening: openingID(s.before[i]), ReadPoint: s.states[i].readPoint}
 		if p.cfg.Proof == ProofTimestamps {
-			region.Files = p.filesOfMark(ctx, loc, s.part(i, family, r), s.began)
+			region.Files = p.filesOfMark(ctx, loc, s.span(i, family, r), s.began)
 		}
 		m.Regions = append(m.Regions, region)
 	}
 
 	// An altered table opens its regions again, so its description holds as long as the mark.
-	check := p.checkNoExpiry
-	if p.cfg.Proof == ProofTimestamps {
-		check = p.checkTableTimestamps
-	}
-	if err := check(ctx, table, family); err != nil {
+	if err := p.checkNoExpiry(ctx, table, family); err != nil {
 		return nil, err
 	}
-	return m, p.sameAfter(ctx, table, &s)
+	return m, p.sameAfter(ctx, table, s)
 }
 
 // filesOfMark returns the names of the files of a region's store, nil if timestamps cannot
@@ -143,7 +97,7 @@ func (p *Prover) filesOfMark(ctx context.Context, loc *regions.Location, part sp
 	if p.health.check(ctx, p, loc.Addr) != nil {
 		return nil
 	}
-	if _, _, stamp, err := p.changeSince(ctx, loc, part, began-maxStampAge); err != nil || stamp > 0 {
+	if stamp, err := p.changeSince(ctx, loc, part, began-maxStampAge); err != nil || stamp > 0 {
 		return nil
 	}
 	files, err := p.storeFiles(ctx, loc, part.family)
@@ -183,10 +137,7 @@ func (p *Prover) Unchanged(ctx context.Context, table, family string, r store.Ke
 		err = m.covers(table, family, r)
 	}
 	if err == nil {
-		err = p.unchanged(ctx, &m, r)
-	}
-	if errors.Is(err, errReopened) {
-		err = p.unchanged(ctx, &m, r)
+		err = retryReopened(func() error { return p.unchanged(ctx, &m, r) })
 	}
 	if err != nil {
 		return fmt.Errorf("cannot prove that rows of table %q from key %x are as they were: %w", table, r.Start,
@@ -211,19 +162,19 @@ func (p *Prover) unchanged(ctx context.Context, m *durableMark, r store.KeyRange
 		return err
 	}
 	for i := range s.locs {
-		if err := p.regionUnchanged(ctx, m, &s, i, r); err != nil {
+		if err := p.regionUnchanged(ctx, m, s, i, r); err != nil {
 			// If the mark names an opening that this process does not know, its own stays out of
 			// date unless hbase:meta is read.
 			if ctx.Err() != nil {
 				return err
 			}
-			if after := p.sameAfter(ctx, m.Table, &s); errors.Is(after, errReopened) {
+			if after := p.sameAfter(ctx, m.Table, s); errors.Is(after, errReopened) {
 				return after
 			}
 			return err
 		}
 	}
-	return p.sameAfter(ctx, m.Table, &s)
+	return p.sameAfter(ctx, m.Table, s)
 }
 
 // regionUnchanged returns an error unless nothing of a range's region i has changed since
@@ -250,7 +201,7 @@ func (p *Prover) regionUnchanged(ctx context.Context, m *durableMark, s *rangeSt
 		return fmt.Errorf("the mark is %d ms later than this process's clock", m.At-s.began)
 	}
 
-	return p.unchangedByTimestamps(ctx, m, marked, loc, s.part(i, m.Family, r))
+	return p.unchangedByTimestamps(ctx, m, marked, loc, s.span(i, m.Family, r))
 }
 
 // unchangedByTimestamps returns an error unless no cell of a span in a region was written since the mark,
@@ -263,7 +214,7 @@ func (p *Prover) unchangedByTimestamps(ctx context.Context, m *durableMark, mark
 	if p.slowMarks.paused(span, p.clock()) {
 		return fmt.Errorf("cannot look for changes of region %q: %w", loc.Name, errSlowProof)
 	}
-	_, _, stamp, err := p.changeSince(ctx, loc, span, m.At-maxStampAge)
+	stamp, err := p.changeSince(ctx, loc, span, m.At-maxStampAge)
 	// A server continues a scan that is no longer awaited: each query would leave one.
 	if errors.Is(err, errSlowProof) || errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		p.slowMarks.pause(span, p.clock()+slowPause)

@@ -2,6 +2,7 @@ package unchanged
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -109,9 +110,11 @@ func TestMark_timestamps(t *testing.T) {
 		other := c.another(ProofTimestamps)
 		other.cfg.Now = c.gateway.Load
 		for _, st := range []*Prover{c.st, other} {
-			err := st.Unchanged(c.ctx, "t", "t", oldRows, mark)
-			if (err == nil) != e.proven || errors.Is(err, store.ErrRowsChanged) != e.changed {
-				t.Errorf("%s: got %v, want proven %v, changed %v", e.what, err, e.proven, e.changed)
+			for range 2 {
+				err := st.Unchanged(c.ctx, "t", "t", oldRows, mark)
+				if (err == nil) != e.proven || errors.Is(err, store.ErrRowsChanged) != e.changed {
+					t.Errorf("%s: got %v, want proven %v, changed %v", e.what, err, e.proven, e.changed)
+				}
 			}
 		}
 		if e.changed { // and in a part of the range in which nothing has
@@ -149,10 +152,52 @@ func TestMark_refused(t *testing.T) {
 		"to the end":     c.st.Unchanged(c.ctx, "t", "t", store.KeyRange{Start: oldRows.Start}, mark),
 		"another family": c.st.Unchanged(c.ctx, "t", "u", oldRows, mark),
 		"no mark":        c.st.Unchanged(c.ctx, "t", "t", oldRows, "{"),
+		"no time": c.st.Unchanged(c.ctx, "t", "t", oldRows,
+			strings.Replace(mark, `"at":`, `"at":"x","At":`, 1)),
 	} {
 		if err == nil {
 			t.Errorf("%s: the mark holds", what)
 		}
+	}
+}
+
+// A mark of many regions ends with any of them, and one without an end covers all that begin later.
+func TestMark_regions(t *testing.T) {
+	for _, row := range []string{"r0008", "r0020", "r0039"} {
+		c := start(t, hbasefake.Options{})
+		c.fill(40, "r0013", "r0026")
+		open := store.KeyRange{Start: oldRows.Start}
+		m, err := c.st.Mark(c.ctx, "t", "t", open)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range []store.KeyRange{open, oldRows} {
+			if err := c.st.Unchanged(c.ctx, "t", "t", r, m.Text); err != nil {
+				t.Error(err)
+			}
+		}
+		c.Put("t", row, "t", "q0", "new")
+		if err := c.st.Unchanged(c.ctx, "t", "t", open, m.Text); err == nil {
+			t.Errorf("the mark holds after a put of %s", row)
+		}
+	}
+}
+
+// A region that is opened again between the readings of its opening gives a mark of the new one.
+func TestMark_reopened(t *testing.T) {
+	c := start(t, hbasefake.Options{})
+	c.fill(40)
+	c.stableVersion(oldRows)
+	c.Snapshot("t", "s")
+	n := 0
+	c.OnReadPoint(func(table string) {
+		if n++; n == 1 && table == "t" {
+			c.RestoreSnapshot("t", "s")
+		}
+	})
+	mark := c.mustMark(true)
+	if err := c.another(ProofExact).Unchanged(c.ctx, "t", "t", oldRows, mark); err != nil {
+		t.Errorf("the mark does not hold for another process: %v", err)
 	}
 }
 

@@ -104,24 +104,16 @@ func (h *regionHistory) noteChecked(family string, states []regionState, expirin
 }
 
 // checkNoExpiry reads the table's description from the master. It returns ErrExpiring
-// if what is visible of the family may change without a write.
+// if what is visible of the family may change without a write, or without a new timestamp if
+// timestamps are the proof.
 func (p *Prover) checkNoExpiry(ctx context.Context, table, family string) error {
 	schema, err := p.router.Describe(ctx, table)
 	if err != nil {
 		return err
 	}
-	return checkSchemaNoExpiry(table, family, schema)
-}
-
-// checkTableTimestamps is checkNoExpiry for proofs by timestamps: it also returns ErrExpiring if
-// the table's stores are of an own kind. Some of those, as StripeStoreEngine, drop delete
-// markers in compactions of some of their files.
-func (p *Prover) checkTableTimestamps(ctx context.Context, table, family string) error {
-	schema, err := p.router.Describe(ctx, table)
-	if err != nil {
-		return err
-	}
-	if engine := regions.StoreEngine(schema, family); engine != "" {
+	// Some stores that are not the usual ones, as StripeStoreEngine, drop delete markers in compactions
+	// of some of their files.
+	if engine := regions.StoreEngine(schema, family); engine != "" && p.cfg.Proof == ProofTimestamps {
 		return fmt.Errorf("%w: table %q has the store engine %s", ErrExpiring, table, engine)
 	}
 	return checkSchemaNoExpiry(table, family, schema)

@@ -45,7 +45,12 @@ func (h *clusterHealth) check(ctx context.Context, p *Prover, addr string) error
 	}
 
 	if time.Now().After(h.until) {
-		h.update(p)
+		// Not with a caller's context: its end would count as the master's failure for all.
+		inner, cancel := context.WithTimeout(p.life.Context(), p.cfg.Timeout)
+		defer cancel()
+		response := &pb.GetClusterStatusResponse{}
+		err := p.router.CallMaster(inner, "", "GetClusterStatus", &pb.GetClusterStatusRequest{}, response)
+		h.note(time.Now(), p.clock(), response, err)
 	}
 
 	lag, known := h.lags[addr]
@@ -63,30 +68,24 @@ func (h *clusterHealth) check(ctx context.Context, p *Prover, addr string) error
 	return nil
 }
 
-// update calls the master. A report's end is the server's clock when it sent it, some
-// seconds ago at most, so a clock is not further behind than it seems.
+// note notes the master's report that came at a time, which is now by Prover.clock, or why there is none.
+// A report's end is the server's clock when it sent it, some seconds ago at most, so a clock is not
+// further behind than it seems.
 //
 // Source: HRegionServer.tryRegionServerReport and ReplicationLoad of HBase 2.5.
-func (h *clusterHealth) update(p *Prover) {
-	// Not with a caller's context: its end would count as the master's failure for all.
-	ctx, cancel := context.WithTimeout(p.life.Context(), p.cfg.Timeout)
-	defer cancel()
-	response := &pb.GetClusterStatusResponse{}
-	err := p.router.CallMaster(ctx, "", "GetClusterStatus", &pb.GetClusterStatusRequest{}, response)
-
-	now := p.clock()
-	h.err, h.until, h.lags, h.replicated = err, time.Now().Add(healthFor), map[string]int64{}, ""
+func (h *clusterHealth) note(at time.Time, now int64, response *pb.GetClusterStatusResponse, err error) {
+	h.err, h.until, h.lags, h.replicated = err, at.Add(healthFor), map[string]int64{}, ""
 	if err != nil {
-		h.until = time.Now().Add(unhealthyFor)
+		h.until = at.Add(unhealthyFor)
 	}
 	for _, s := range response.GetClusterStatus().GetLiveServers() {
 		addr := net.JoinHostPort(s.GetServer().GetHostName(), strconv.FormatUint(uint64(s.GetServer().GetPort()), 10))
 		load := s.GetServerLoad()
 		lag := now - int64(load.GetReportEndTime())
 		if h.lags[addr] = lag; lag > maxClockLag {
-			h.until = time.Now().Add(unhealthyFor)
+			h.until = at.Add(unhealthyFor)
 		}
-		if sink := load.GetReplLoadSink(); sink != nil && hasApplied(sink) {
+		if hasApplied(load.GetReplLoadSink()) {
 			h.replicated = addr
 		}
 	}

@@ -69,7 +69,7 @@ func (o *openingCache) update(loc *regions.Location, cells string, catalog catal
 	}
 
 	at := o.regions[string(loc.Name)]
-	if at.number == 0 || at.cells != cells {
+	if at.cells != cells {
 		at.number, at.cells = epochs.Add(1), cells
 	}
 	// The same cells, read in a newer state, hold as long as that one stays.
@@ -241,7 +241,7 @@ func checkOpen(table string, loc *regions.Location, newest map[string]store.Cell
 
 	// All cells of an opening stem from one put.
 	for _, q := range []string{qualifierServer, qualifierStartCode, qualifierNumber} {
-		if c, ok := newest[q]; !ok || c.Timestamp != state.Timestamp {
+		if c := newest[q]; c.Timestamp != state.Timestamp {
 			return wrong(regions.ErrMeta, "time of "+q, c.Timestamp, state.Timestamp)
 		}
 	}

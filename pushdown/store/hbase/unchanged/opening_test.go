@@ -65,7 +65,7 @@ func (c *cluster) awaitVersion() {
 	c.Helper()
 	var err error
 	for range 10 {
-		if _, err = c.st.Version(c.ctx, "t", "t", store.KeyRange{}); err == nil {
+		if _, err = c.version(store.KeyRange{}); err == nil {
 			return
 		}
 	}
@@ -168,7 +168,7 @@ func (m *changingTable) requestToken() {
 
 	at := timedToken{from: len(m.tables) - 1}
 	var err error
-	at.text, err = m.st.Version(m.ctx, "t", "t", store.KeyRange{})
+	at.text, err = m.version(store.KeyRange{})
 	at.to = len(m.tables) - 1
 	m.OnReadPoint(nil)
 	if err != nil {
@@ -201,7 +201,7 @@ func TestVersion_opening(t *testing.T) {
 	c.Snapshot("t", "s")
 	c.RestoreSnapshot("t", "s") // its old row in hbase:meta is still there
 	for range 3 {
-		if token, err := c.st.Version(c.ctx, "t", "t", store.KeyRange{}); token != "" ||
+		if token, err := c.version(store.KeyRange{}); token != "" ||
 			!errors.Is(err, regions.ErrMeta) {
 			t.Errorf("version token %x, error %v, want %v", token, err, regions.ErrMeta)
 		}
@@ -260,6 +260,12 @@ func TestEncodeOpening(t *testing.T) {
 			for _, cell := range c {
 				cell.Timestamp++
 			}
+		},
+		"another column": func(c map[string]*store.Cell, _ *pb.RegionInfo) {
+			c["x"] = &store.Cell{Family: []byte("info"), Qualifier: []byte("x")}
+		},
+		"a column of another name": func(c map[string]*store.Cell, _ *pb.RegionInfo) {
+			c["y"] = &store.Cell{Family: []byte("info"), Qualifier: []byte("y")}
 		},
 		"an opening of before": func(c map[string]*store.Cell, _ *pb.RegionInfo) {
 			old := *c["seqnumDuringOpen"]
@@ -374,8 +380,8 @@ func TestPointReads_shared(t *testing.T) {
 		}
 	}
 
-	if n := reads.Load(); n != 3*maxCatalogReads+1 {
-		t.Errorf("%d reads, want %d", n, 3*maxCatalogReads+1)
+	if n := reads.Load(); n != 3*maxCatalogReads+1 || c.st.catalogReads.running != 0 {
+		t.Errorf("%d reads, want %d; %d are counted as running", n, 3*maxCatalogReads+1, c.st.catalogReads.running)
 	}
 }
 
@@ -397,7 +403,7 @@ func TestVersion_catalogHangs(t *testing.T) {
 	var err error
 	for c.ctx.Err() == nil && !errors.Is(err, errMetaSilent) {
 		var token string
-		if token, err = c.st.Version(c.ctx, "t", "t", store.KeyRange{}); token != "" || err == nil {
+		if token, err = c.version(store.KeyRange{}); token != "" || err == nil {
 			t.Fatalf("version token %x, error %v while hbase:meta is silent", token, err)
 		}
 	}

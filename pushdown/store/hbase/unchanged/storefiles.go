@@ -47,9 +47,7 @@ func storeFilesRequest(region []byte, family string) (proto.Message, error) {
 		return nil, err
 	}
 	fields := protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), specifier)
-	if family != "" {
-		fields = protowire.AppendString(protowire.AppendTag(fields, 2, protowire.BytesType), family)
-	}
+	fields = protowire.AppendString(protowire.AppendTag(fields, 2, protowire.BytesType), family)
 	request := &emptypb.Empty{}
 	request.ProtoReflect().SetUnknown(fields)
 	return request, nil

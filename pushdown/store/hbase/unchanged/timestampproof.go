@@ -1,6 +1,7 @@
 package unchanged
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -115,8 +116,10 @@ func (m *markTable) replace(key spanKey, last, now mark) uint64 {
 	return now.epoch
 }
 
-// stampedVersion is UnprovenVersion with ProofTimestamps, proven when it returns. A token
-// consists of the epoch of each span.
+// stampedVersion makes one attempt at a token by timestamps. It is proven when it returns, and consists
+// of the epoch of each span, for which a new mark is stored. The error is errReopened if a region
+// was opened again during the checks, ErrExpiring if cells of the table may vanish by themselves, or the
+// reason why clocks or scans prove nothing now.
 //
 // # Why no cell is a proof
 //
@@ -144,89 +147,49 @@ func (m *markTable) replace(key spanKey, last, now mark) uint64 {
 // has applied edits replicated from another cluster, which have timestamps from there
 // (see clusterHealth).
 func (p *Prover) stampedVersion(ctx context.Context, table, family string, r store.KeyRange) (string, error) {
-	if p.catalogReads.recentlySilent() {
-		return "", errMetaSilent
-	}
-
-	for attempt := 1; ; attempt++ {
-		token, err := p.tryStampedVersion(ctx, table, family, r)
-		// After the first attempt the cached openings are up to date.
-		if !errors.Is(err, errReopened) || attempt == 2 {
-			return token, err
-		}
-	}
-}
-
-// tryStampedVersion makes one attempt at stampedVersion. It checks each span of the range, between two
-// readings of the regions' openings, and stores a new mark for each. The error is errReopened if a region
-// was opened again in between, ErrExpiring if cells of the table may vanish by themselves, or the reason
-// why clocks or scans prove nothing now.
-func (p *Prover) tryStampedVersion(ctx context.Context, table, family string, r store.KeyRange) (string, error) {
-	began := p.clock()
-	locs, err := p.locateAll(ctx, table, r)
+	s, err := p.stateOfRange(ctx, table, family, r)
 	if err != nil {
 		return "", err
 	}
-	before, err := p.earlierOpenings(ctx, table, locs)
-	if err != nil {
-		return "", err
-	}
-	states, err := p.regionStates(ctx, family, locs, before, r.Start)
-	if err != nil {
-		return "", err
-	}
-
-	spans := p.observedSpans(family, locs, r)
+	spans := p.observedSpans(s, family, r)
 	work, inner := errgroup.WithContext(ctx)
 	work.SetLimit(spansAtOnce)
-	for i, s := range spans {
-		s.began, s.state = began, states[i]
+	for _, s := range spans {
 		work.Go(func() error { return p.observeSpan(inner, s) })
 	}
 	if err := work.Wait(); err != nil {
 		return "", err
 	}
-	if err := p.refuseExpiring(ctx, table, family, spans); err != nil {
+	if err := p.noteExpiring(ctx, table, family, spans); err != nil {
 		return "", err
 	}
 
 	// Read points of a region count only within one opening. So an opening is a proof only if
 	// hbase:meta names it before and after all of this.
-	after, err := p.currentOpenings(ctx, table, locs)
-	if err != nil {
+	if err := p.sameAfter(ctx, table, s); err != nil {
 		return "", err
-	}
-	if !sameOpenings(before, after) {
-		return "", errReopened
 	}
 	return p.storeMarks(spans)
 }
 
 // observedSpans returns the spans of a key range, one for each of its regions, with their last marks.
-func (p *Prover) observedSpans(family string, locs []*regions.Location, r store.KeyRange) []*observedSpan {
-	spans := make([]*observedSpan, len(locs))
-	for i, loc := range locs {
-		// A server refuses a scan that begins before its region.
-		start := r.Start
-		if i > 0 {
-			start = loc.Start
-		}
-		key := spanKey{family, string(loc.Name), string(start), string(r.Stop)}
-		spans[i] = &observedSpan{key: key, loc: loc, lastMark: p.marks.find(key)}
+func (p *Prover) observedSpans(s *rangeState, family string, r store.KeyRange) []*observedSpan {
+	spans := make([]*observedSpan, len(s.locs))
+	for i, loc := range s.locs {
+		key := s.span(i, family, r)
+		spans[i] = &observedSpan{key: key, loc: loc, began: s.began, state: s.states[i], lastMark: p.marks.find(key)}
 	}
 	return spans
 }
 
-// storeMarks stores the new mark of each span, also if it then returns an error: the next check begins
-// from the new marks. The token consists of the marks' epochs.
+// storeMarks stores the new mark of each span, also if it then returns why none of them proves anything: the
+// next check begins from the new marks. The token consists of the marks' epochs.
 func (p *Prover) storeMarks(spans []*observedSpan) (string, error) {
 	var token []byte
 	var err error
 	for _, s := range spans {
 		token = binary.AppendUvarint(token, p.marks.replace(s.key, s.lastMark, s.newMark))
-		if s.clockError != nil {
-			err = s.clockError
-		}
+		err = cmp.Or(err, s.clockError, s.newMark.expiryError)
 	}
 	if err != nil {
 		return "", err
@@ -299,7 +262,7 @@ func (p *Prover) observeSpan(ctx context.Context, s *observedSpan) error {
 // of s.lastMark. If there is one, it sets s.newMark.nextScan to the time until which scans would find it.
 func (p *Prover) scanForChanges(ctx context.Context, s *observedSpan) error {
 	since := s.lastMark.began - maxStampAge //fault:clocks-are-alike TestStampedVersion_changes
-	c, readPoint, stamp, err := p.changeSince(ctx, s.loc, s.key, since)
+	stamp, err := p.changeSince(ctx, s.loc, s.key, since)
 	if err != nil {
 		// The next checks skip a scan that takes as long as reading may. Then they begin from a
 		// later mark: if a compaction has put cells of old and of recent times into one file, the
@@ -317,79 +280,70 @@ func (p *Prover) scanForChanges(ctx context.Context, s *observedSpan) error {
 	}
 
 	files, err := p.storeFiles(ctx, s.loc, s.key.family)
-	if err != nil || !sameStore(s.lastMark.files, files) { //fault:files-unseen TestStampedVersion_changes
+	if err != nil {
 		return err
 	}
-	s.newMark.epoch, s.newMark.files = s.lastMark.epoch, files
-	// Another check may have begun later and stored first.
-	s.newMark.began = max(s.began, s.lastMark.began)
-	s.newMark.state.conn, s.newMark.state.readPoint = c.ID, readPoint
+	if sameStore(s.lastMark.files, files) { //fault:files-unseen TestStampedVersion_changes
+		s.newMark.epoch, s.newMark.files = s.lastMark.epoch, files
+	}
 	return nil
 }
 
-// refuseExpiring returns an error if what is visible of an unchanged span may change without
+// noteExpiring notes in the new marks whether what is visible of an unchanged span may change without
 // a new timestamp, because the table's description has a TTL, a coprocessor or an unusual store
 // engine. A table that is altered opens its regions again, so its description is read once an
-// opening, and the result is noted in s.newMark.
-func (p *Prover) refuseExpiring(ctx context.Context, table, family string, spans []*observedSpan) error {
-	for _, s := range spans {
-		if s.unchanged() && !s.newMark.tableChecked {
-			expiring := p.checkTableTimestamps(ctx, table, family)
-			// Other errors reveal nothing about the table: the next check reads it again.
-			if expiring != nil && !errors.Is(expiring, ErrExpiring) {
-				return expiring
-			}
-			for _, s := range spans {
-				s.newMark.tableChecked, s.newMark.expiryError = true, expiring
-			}
-			break
+// opening.
+func (p *Prover) noteExpiring(ctx context.Context, table, family string, spans []*observedSpan) error {
+	if slices.ContainsFunc(spans, func(s *observedSpan) bool { return s.unchanged() && !s.newMark.tableChecked }) {
+		expiring := p.checkNoExpiry(ctx, table, family)
+		// Other errors reveal nothing about the table: the next check reads it again.
+		if expiring != nil && !errors.Is(expiring, ErrExpiring) {
+			return expiring
 		}
-	}
-
-	for _, s := range spans {
-		if s.unchanged() && s.newMark.expiryError != nil {
-			p.marks.replace(s.key, s.lastMark, s.newMark)
-			return s.newMark.expiryError
+		for _, s := range spans {
+			s.newMark.tableChecked, s.newMark.expiryError = true, expiring
 		}
 	}
 	return nil
 }
 
 // changeSince scans a span for puts and deletions with a timestamp from since on, in ms
-// since 1970. It returns the connection and the read point of the scan, and the timestamp
-// of the first cell, 0 if there is none. It makes one attempt.
-func (p *Prover) changeSince(ctx context.Context, loc *regions.Location, span spanKey,
-	since int64) (c *calls.Conn, readPoint uint64, stamp int64, err error) {
+// since 1970. It returns the timestamp of the first cell, 0 if there is none. It makes one
+// attempt.
+func (p *Prover) changeSince(ctx context.Context, loc *regions.Location, span spanKey, since int64) (int64, error) {
 	call := calls.New(ctx, "Scan", changeRequest(loc, span, since), &pb.ScanResponse{})
-	if c, err = p.router.CallConn(ctx, loc, call); err != nil {
-		return nil, 0, 0, err
+	if _, err := p.router.CallConn(ctx, loc, call); err != nil {
+		return 0, err
 	}
 
-	response := call.Response.(*pb.ScanResponse)
-	if readPoint = decodeReadPoint(response); readPoint == 0 {
-		return nil, 0, 0, ErrNoReadPoint
-	}
-	rows, err := cellblock.Rows(call.Cells, response.GetCellsPerResult())
+	return firstStamp(call.Response.(*pb.ScanResponse), call.Cells)
+}
+
+// firstStamp returns the timestamp of the first cell of a reply to changeRequest, 0 if none follows
+// in the region.
+func firstStamp(response *pb.ScanResponse, cells []byte) (int64, error) {
+	rows, err := cellblock.Rows(cells, response.GetCellsPerResult())
 	if err != nil {
-		return nil, 0, 0, err
+		return 0, err
 	}
 	for _, row := range rows {
 		for _, cell := range row.Cells {
-			return c, readPoint, max(cell.Timestamp, 1), nil
+			return max(cell.Timestamp, 1), nil
 		}
 	}
 
 	// No cell is a proof only if the server has reached the end of the region.
 	if response.GetHeartbeatMessage() || response.MoreResultsInRegion == nil || response.GetMoreResultsInRegion() {
-		return nil, 0, 0, errSlowProof
+		return 0, errSlowProof
 	}
-	return c, readPoint, 0, nil
+	return 0, nil
 }
 
 // changeRequest returns the request of changeSince. It is a raw scan, whose first cell
 // ends it.
 func changeRequest(loc *regions.Location, span spanKey, since int64) *pb.ScanRequest {
 	scan := &pb.Scan{
+		Column:      []*pb.Column{{Family: []byte(span.family)}},
 		StartRow:    []byte(span.start),
 		StopRow:     []byte(span.stop),
 		TimeRange:   &pb.TimeRange{From: proto.Uint64(uint64(max(since, 0))), To: proto.Uint64(math.MaxInt64)},
@@ -399,9 +353,6 @@ func changeRequest(loc *regions.Location, span spanKey, since int64) *pb.ScanReq
 		CacheBlocks: proto.Bool(false),
 	}
 	calls.Raw(scan) //fault:deletions-unseen TestStampedVersion_changes
-	if span.family != "" {
-		scan.Column = []*pb.Column{{Family: []byte(span.family)}}
-	}
 	// With the default the server would end its only reply at 256 KiB of cells that are out of
 	// the time range, which proves nothing: flushes and compactions soon put old and recent
 	// cells into one file.

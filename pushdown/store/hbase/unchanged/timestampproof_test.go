@@ -25,7 +25,7 @@ type stampedCluster struct {
 	servers, gateway *atomic.Int64 // clocks, ms
 }
 
-func startStamped(t *testing.T) *stampedCluster {
+func startStamped(t *testing.T, splits ...string) *stampedCluster {
 	c := &stampedCluster{
 		cluster: start(t, hbasefake.Options{}, func(cfg *Config) { cfg.Proof = ProofTimestamps }),
 		servers: &atomic.Int64{},
@@ -35,7 +35,7 @@ func startStamped(t *testing.T) *stampedCluster {
 	c.gateway.Store(1_800_000_000_000)
 	c.SetClock(c.servers.Load)
 	c.st.cfg.Now = c.gateway.Load
-	c.fill(40)
+	c.fill(40, splits...)
 	c.Flush("t")
 	return c
 }
@@ -72,7 +72,7 @@ func (c *stampedCluster) rest() string {
 	c.pass(2 * maxStampAge * time.Millisecond)
 	// The first ask of an opening lists no files, the second does.
 	for range 2 {
-		if _, err := c.st.Version(c.ctx, "t", "t", oldRows); err != nil {
+		if _, err := c.version(oldRows); err != nil {
 			c.Fatal(err)
 		}
 		c.Put("t", "r0039", "t", "q0", "new")
@@ -94,7 +94,7 @@ func (c *stampedCluster) stableStamped() string {
 // each change of a row of the range.
 //
 //fault:deletions-unseen =>
-//fault:files-unseen || !sameStore(s.lastMark.files, files) =>
+//fault:files-unseen sameStore(s.lastMark.files, files) => true
 //fault:clocks-are-alike - maxStampAge =>
 func TestStampedVersion_changes(t *testing.T) {
 	c := startStamped(t)
@@ -102,7 +102,7 @@ func TestStampedVersion_changes(t *testing.T) {
 		t.Helper()
 		before := c.rest()
 		event()
-		token, err := c.st.Version(c.ctx, "t", "t", oldRows)
+		token, err := c.version(oldRows)
 		if changed := token != before; changed != want || token == "" || err != nil {
 			t.Errorf("%s: version token %x after %x, error %v; want it changed %v", name, token, before, err, want)
 		}
@@ -128,7 +128,7 @@ func TestStampedVersion_changes(t *testing.T) {
 	f("a move", true, func() {
 		c.MoveRegion("t", []byte("r0010"))
 		// The cached location of the region is wrong once.
-		_, _ = c.st.Version(c.ctx, "t", "t", oldRows)
+		_, _ = c.version(oldRows)
 	})
 }
 
@@ -169,7 +169,7 @@ func TestStampedVersion_law(t *testing.T) {
 
 		i := rng.IntN(4)
 		r := store.KeyRange{Start: fmt.Appendf(nil, "r%04d", 10*i), Stop: fmt.Appendf(nil, "r%04d", 10*i+10)}
-		token, err := c.st.Version(c.ctx, "t", "t", r)
+		token, err := c.version(r)
 		if err != nil || token == "" {
 			continue // the cached location of a region that has moved
 		}
@@ -197,11 +197,11 @@ func TestStampedVersion_young(t *testing.T) {
 	c := startStamped(t)
 	c.rest()
 	c.Put("t", "r0010", "t", "q0", "v")
-	if _, err := c.st.Version(c.ctx, "t", "t", oldRows); err != nil {
+	c.SetHook(nil) // counting begins
+	if _, err := c.version(oldRows); err != nil {
 		t.Fatal(err)
 	}
 
-	c.SetHook(nil) // counting begins
 	for range 5 {
 		c.Put("t", "r0039", "t", "q0", "v")
 		if a, b, err := c.versions(oldRows); a != b || err != nil {
@@ -223,11 +223,11 @@ func TestStampedVersion_conditions(t *testing.T) {
 		c.rest()
 		event(c)
 		c.Put("t", "r0039", "t", "q0", "v")
-		if token, err := c.st.Version(c.ctx, "t", "t", oldRows); token != "" || !errors.Is(err, want) {
+		if token, err := c.version(oldRows); token != "" || !errors.Is(err, want) {
 			t.Errorf("%s: version token %x, error %v; want %v", name, token, err, want)
 		}
 		// A region that rests needs no timestamps, from the next ask on.
-		if _, err := c.st.Version(c.ctx, "t", "t", oldRows); err != nil {
+		if _, err := c.version(oldRows); err != nil {
 			t.Errorf("%s, at rest: %v", name, err)
 		}
 		c.stableVersion(oldRows)
@@ -240,7 +240,7 @@ func TestStampedVersion_conditions(t *testing.T) {
 		<-c.st.health.turn
 		before := c.st.marks.find(spanKey{"t", c.region(), string(oldRows.Start), string(oldRows.Stop)})
 		c.Put("t", "r0039", "t", "q0", "v")
-		if _, err := c.st.Version(c.ctx, "t", "t", oldRows); !errors.Is(err, errClocks) {
+		if _, err := c.version(oldRows); !errors.Is(err, errClocks) {
 			t.Errorf("error %v, want %v", err, errClocks)
 		}
 		after := c.st.marks.find(spanKey{"t", c.region(), string(oldRows.Start), string(oldRows.Stop)})
@@ -248,28 +248,35 @@ func TestStampedVersion_conditions(t *testing.T) {
 			t.Errorf("the mark has epoch %d, want %d", after.epoch, before.epoch)
 		}
 	})
-	f("files that may not be listed once", store.ErrDenied, func(c *stampedCluster) {
-		refused := false
+	refuseList := func(c *stampedCluster, nth int) {
 		c.SetHook(func(call hbasefake.Call) hbasefake.Fault {
-			if call.Method != "GetStoreFile" || refused {
+			if call.Method != "GetStoreFile" || call.N != nth {
 				return hbasefake.Fault{}
 			}
-			refused = true
 			return hbasefake.Fault{
 				Kind:      hbasefake.Refuse,
 				Exception: "org.apache.hadoop.hbase.security.AccessDeniedException",
 			}
 		})
+	}
+	f("files that may not be listed once", store.ErrDenied, func(c *stampedCluster) { refuseList(c, 0) })
+	f("new files that may not be listed", store.ErrDenied, func(c *stampedCluster) {
+		c.CompactAll("t")
+		refuseList(c, 1)
 	})
 	f("replication", errReplicated, func(c *stampedCluster) { c.Replicate(); c.askMasterAgain() })
 
 	c := startStamped(t)
 	c.Alter("t", "t", "TTL", "3600")
 	c.pass(2 * maxStampAge * time.Millisecond)
+	c.SetHook(nil) // counting begins
 	for range 3 {
 		if first, second, err := c.versions(oldRows); second != "" || !errors.Is(err, ErrExpiring) {
 			t.Errorf("version tokens %x and %x, error %v, want %v", first, second, err, ErrExpiring)
 		}
+	}
+	if n := c.Calls("GetTableDescriptors"); n != 1 {
+		t.Errorf("the table was described %d times, want once for an opening", n)
 	}
 }
 
@@ -277,12 +284,93 @@ func TestStampedVersion_conditions(t *testing.T) {
 func TestStampedVersion_once(t *testing.T) {
 	c := startStamped(t)
 	c.SetHook(nil) // counting begins
-	if _, err := c.st.Version(c.ctx, "t", "t", oldRows); err != nil {
+	if _, err := c.version(oldRows); err != nil {
 		t.Fatal(err)
 	}
 	for _, method := range []string{"GetStoreFile", "GetClusterStatus", "GetTableDescriptors"} {
 		if n := c.Calls(method); n != 0 {
 			t.Errorf("%d calls of %s, want none", n, method)
+		}
+	}
+}
+
+// A range of a region that is written to elsewhere costs two lists of files when it is first asked for
+// again, and then one scan and one list each time. Its table is described once.
+func TestStampedVersion_calls(t *testing.T) {
+	c := startStamped(t)
+	c.pass(2 * maxStampAge * time.Millisecond)
+	c.SetHook(nil) // counting begins
+	for i, want := range []string{"0 0 0", "1 0 0", "2 1 1", "3 2 1", "4 3 1"} {
+		if _, err := c.version(oldRows); err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprint(c.Calls("GetStoreFile"), c.RawScans(), c.Calls("GetTableDescriptors")); got != want {
+			t.Errorf("ask %d: files listed, scans and descriptions: got %s, want %s", i+1, got, want)
+		}
+		c.Put("t", "r0039", "t", "q0", "v")
+	}
+
+	// A compaction of all files ends the mark, and the next one has files at once.
+	c.CompactAll("t")
+	first, second, err := c.putBetween()
+	if first != second || err != nil || c.RawScans() != 5 {
+		t.Errorf("after a compaction: tokens %x and %x, %d scans, error %v, want equal ones by 5", first, second,
+			c.RawScans(), err)
+	}
+}
+
+// putBetween requests two tokens, with a put elsewhere in the region between.
+func (c *stampedCluster) putBetween() (first, second string, err error) {
+	first, err = c.version(oldRows)
+	if err == nil {
+		c.Put("t", "r0039", "t", "q0", "v")
+		second, err = c.version(oldRows)
+	}
+	return first, second, err
+}
+
+// Read points alone need neither clocks nor the usual stores, and prove nothing of a region that is
+// written to elsewhere.
+func TestVersion_exactOfOldRows(t *testing.T) {
+	c := startStamped(t)
+	c.st = c.another(ProofExact)
+	c.st.cfg.Now = c.gateway.Load
+	c.AlterTable("t", "hbase.hstore.engine.class", "StripeStoreEngine")
+	c.pass(2 * maxStampAge * time.Millisecond)
+	c.awaitVersion()
+	c.mustMark(true)
+	c.Replicate()
+	c.stableVersion(oldRows)
+	for range 3 {
+		if first, second, err := c.putBetween(); first == second || err != nil {
+			t.Errorf("tokens %x and %x, error %v, want different ones", first, second, err)
+		}
+	}
+}
+
+// What timestamps do not prove of one region voids the token, whatever the others are like.
+func TestStampedVersion_oneOfTwo(t *testing.T) {
+	for behind := range 2 {
+		c := startStamped(t, "r0013")
+		c.pass(2 * maxStampAge * time.Millisecond)
+		for range 2 {
+			if _, err := c.version(oldRows); err != nil {
+				t.Fatal(err)
+			}
+			c.Put("t", "r0039", "t", "q0", "v")
+			c.Put("t", "r0000", "t", "q0", "v")
+		}
+		c.stableVersion(oldRows)
+		mark := c.mustMark(false)
+		c.Put("t", "r0039", "t", "q0", "v")
+		c.Put("t", "r0000", "t", "q0", "v")
+		c.SetBehind(behind, maxClockLag+1000)
+		c.askMasterAgain()
+		if token, err := c.version(oldRows); token != "" || !errors.Is(err, errClocks) {
+			t.Errorf("server %d is behind: token %x, error %v, want %v", behind, token, err, errClocks)
+		}
+		if err := c.st.Unchanged(c.ctx, "t", "t", oldRows, mark); !errors.Is(err, errClocks) {
+			t.Errorf("server %d is behind: the mark: got %v, want %v", behind, err, errClocks)
 		}
 	}
 }
@@ -296,18 +384,8 @@ func TestStampedVersion_wrongClockAtRest(t *testing.T) {
 	c.stableVersion(oldRows)
 	c.gateway.Add(-2 * maxStampAge)
 	c.Put("t", "r0010", "t", "q0", "v")
-	if token, err := c.st.Version(c.ctx, "t", "t", oldRows); token == before || err != nil {
+	if token, err := c.version(oldRows); token == before || err != nil {
 		t.Errorf("version token %x, error %v; want another one than before", token, err)
-	}
-}
-
-// A read point is of one family, or of no particular one.
-func TestReadPointRequest(t *testing.T) {
-	for family, want := range map[string]int{"t": 1, "": 0} {
-		got := readPointRequest(&regions.Location{Name: []byte("t,,1.")}, family, []byte("r")).GetScan().GetColumn()
-		if len(got) != want || want > 0 && string(got[0].Family) != family {
-			t.Errorf("of family %q: got the columns %v, want %d", family, got, want)
-		}
 	}
 }
 
@@ -392,7 +470,7 @@ func TestStampedVersion_slow(t *testing.T) {
 		for range 15 * time.Minute / every {
 			c.pass(every)
 			c.Put("t", "r0039", "t", "q0", "v")
-			next, err := c.st.Version(c.ctx, "t", "t", oldRows)
+			next, err := c.version(oldRows)
 			if errors.Is(err, errSlowProof) {
 				slow++
 			} else if err != nil {
@@ -403,7 +481,7 @@ func TestStampedVersion_slow(t *testing.T) {
 
 		c.pass(every)
 		c.Put("t", "r0039", "t", "q0", "v")
-		if next, err := c.st.Version(c.ctx, "t", "t", oldRows); next != token || err != nil {
+		if next, err := c.version(oldRows); next != token || err != nil {
 			t.Errorf(
 				"asked every %s: token %x after %x, error %v; want the same a quarter of an hour after the compaction",
 				every, next, token, err)

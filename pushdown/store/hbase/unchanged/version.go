@@ -24,8 +24,8 @@ const (
 	fieldReadPoint = 11 // of ScanResponse: uint64; gohbase's schema lacks it
 )
 
-// Version returns a version token of a key range. It identifies a state by the opening
-// of each region of the range and by the region's MVCC read point, which a server
+// Version implements store.Versioner. The token of a key range identifies a state by the
+// opening of each region of the range and by the region's MVCC read point, which a server
 // returns when a scanner is opened. That takes 0.15 ms a region and reads no row; the
 // openings take one more call, see currentOpenings.
 //
@@ -75,32 +75,14 @@ const (
 // Source: HRegion, RegionScannerImpl, MultiVersionConcurrencyControl,
 // RSRpcServices.newRegionScanner, AssignRegionHandler, TransitRegionStateProcedure
 // and RegionStateStore of HBase 2.5.
-func (p *Prover) Version(ctx context.Context, table, family string, r store.KeyRange) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, p.cfg.Timeout) // of both calls and a second attempt
-	defer cancel()
-	token, proof, err := p.UnprovenVersion(ctx, table, family, r)
-	if err != nil {
-		return "", err
-	}
-
-	if err = proof(); errors.Is(err, errReopened) {
-		// The cached openings were out of date, and now they are not.
-		if token, proof, err = p.UnprovenVersion(ctx, table, family, r); err == nil {
-			err = proof()
-		}
-	}
-	if err != nil {
-		return "", err
-	}
-	return token, nil
-}
-
-// UnprovenVersion implements store.Versioner. If the regions seem to be in the
-// states that were observed last, it returns their token while their openings are
-// read for the second time. Otherwise it returns once a token is proven: only proven
-// states are observed.
-func (p *Prover) UnprovenVersion(ctx context.Context, table, family string,
-	r store.KeyRange) (string, func() error, error) {
+//
+// # Before it is proven
+//
+// If the regions seem to be in the states that were observed last, their token is
+// returned while their openings are read for the second time. Otherwise Version returns
+// once the token is proven: only proven states are observed.
+func (p *Prover) Version(ctx context.Context, table, family string,
+	r store.KeyRange) (token string, proof func() error, err error) {
 	if err := p.life.Begin(); err != nil {
 		return "", nil, err
 	}
@@ -108,104 +90,77 @@ func (p *Prover) UnprovenVersion(ctx context.Context, table, family string,
 
 	inner, cancel := context.WithTimeout(ctx, p.cfg.Timeout)
 	defer cancel()
-	if p.cfg.Proof == ProofTimestamps {
-		token, err := p.stampedVersion(inner, table, family, r)
-		if err != nil {
-			return "", nil, versionError(table, r, err)
+	err = retryReopened(func() (err error) {
+		if p.cfg.Proof == ProofTimestamps {
+			token, err = p.stampedVersion(inner, table, family, r)
+			proof = proven
+		} else {
+			token, proof, err = p.exactVersion(inner, ctx, table, family, r)
 		}
-		return token, func() error { return nil }, nil
-	}
-
-	token, proof, err := p.unprovenVersion(inner, ctx, table, family, r)
+		return err
+	})
 	if err != nil {
 		return "", nil, versionError(table, r, err)
 	}
 	return token, proof, nil
 }
 
+// proven is the proof of a token that is proven.
+func proven() error { return nil }
+
 func versionError(table string, r store.KeyRange, err error) error {
 	return fmt.Errorf("cannot get a version token of table %q from key %x: %w", table, r.Start, calls.WithoutStack(err))
 }
 
-// unprovenVersion is UnprovenVersion. It ends with inner, and a proof that continues after it has
-// returned ends with ctx.
-func (p *Prover) unprovenVersion(inner, ctx context.Context, table, family string,
+// retryReopened makes an attempt, and a second one if the cached openings were out of date: the first one
+// brings the current ones. So two are enough unless regions keep moving.
+func retryReopened(attempt func() error) error {
+	err := attempt()
+	if errors.Is(err, errReopened) {
+		err = attempt()
+	}
+	return err
+}
+
+// exactVersion makes one attempt at a token of read points. It ends with inner, and a proof that continues
+// after it has returned ends with ctx.
+func (p *Prover) exactVersion(inner, ctx context.Context, table, family string,
 	r store.KeyRange) (string, func() error, error) {
-	// Without hbase:meta nothing can be proven, so no read point is fetched.
-	if p.catalogReads.recentlySilent() {
-		return "", nil, errMetaSilent
-	}
-
-	// The openings are read first: only what they name before and after the read points
-	// proves anything, see Version.
-	locs, err := p.locateAll(inner, table, r)
+	s, err := p.stateOfRange(inner, table, family, r)
 	if err != nil {
 		return "", nil, err
 	}
-	before, err := p.earlierOpenings(inner, table, locs)
-	if err != nil {
-		return "", nil, err
-	}
-	states, err := p.regionStates(inner, family, locs, before, r.Start)
-	if err != nil {
-		return "", nil, err
-	}
-
 	// If the states are those observed last, their token is known, and may be used while
 	// it is being proven.
-	if token, ok := p.history.lastToken(family, states); ok {
-		return token, p.proveLater(ctx, table, r, locs, before), nil
+	if token, ok := p.history.lastToken(family, s.states); ok {
+		return token, p.proveLater(ctx, table, r, s), nil
+	}
+	if err := p.sameAfter(inner, table, s); err != nil {
+		return "", nil, err
 	}
 
-	// The first attempt fails if the cached openings are out of date, and brings the
-	// current ones. So two attempts are enough unless regions keep moving.
-	for attempt := 1; ; attempt++ {
-		after, err := p.currentOpenings(inner, table, locs)
-		if err != nil {
-			return "", nil, err
-		}
-		if sameOpenings(before, after) {
-			break
-		}
-		if attempt == 2 {
-			return "", nil, errReopened
-		}
-		before = after
-		if states, err = p.regionStates(inner, family, locs, before, r.Start); err != nil {
-			return "", nil, err
-		}
-	}
-
-	token, needsCheck, err := p.history.observe(family, states)
-	if err == nil && needsCheck {
+	token, needsCheck, err := p.history.observe(family, s.states)
+	if needsCheck {
 		// Expiring cells change the visible rows while the states stay equal.
 		err = p.checkNoExpiry(inner, table, family)
 		// Other errors reveal nothing about the table: the next token checks again.
 		if err == nil || errors.Is(err, ErrExpiring) {
-			p.history.noteChecked(family, states, err)
+			p.history.noteChecked(family, s.states, err)
 		}
 	}
-	if err != nil {
-		return "", nil, err
-	}
-	return token, func() error { return nil }, nil
+	return token, proven, err
 }
 
 // proveLater starts to read the openings of regions whose read points were just
 // read, and returns a proof: that they are still those from before.
-func (p *Prover) proveLater(ctx context.Context, table string, r store.KeyRange, locs []*regions.Location,
-	before []opening) (proof func() error) {
+func (p *Prover) proveLater(ctx context.Context, table string, r store.KeyRange, s *rangeState) (proof func() error) {
 	done, err := make(chan struct{}), error(nil)
 	p.life.Run(func() {
 		defer close(done)
 
 		ctx, cancel := context.WithTimeout(ctx, p.cfg.Timeout)
 		defer cancel()
-		var after []opening
-		if after, err = p.currentOpenings(ctx, table, locs); err == nil && !sameOpenings(before, after) {
-			err = errReopened
-		}
-		if err != nil {
+		if err = p.sameAfter(ctx, table, s); err != nil {
 			err = versionError(table, r, err)
 		}
 	})
@@ -216,17 +171,64 @@ func (p *Prover) proveLater(ctx context.Context, table string, r store.KeyRange,
 	}
 }
 
-// sameOpenings reports whether hbase:meta has named the same openings twice.
-func sameOpenings(before, after []opening) bool {
-	return slices.EqualFunc(before, after, func(a, b opening) bool { return a.number == b.number })
-}
-
 // regionState is a region, an opening of it, and the progress of its changes.
 type regionState struct {
 	region    string // name
 	opening   uint64 // opening.number
 	conn      uint64 // calls.Conn.ID
 	readPoint uint64
+}
+
+// rangeState is the observed state of the regions of a range.
+type rangeState struct {
+	began  int64 // when it was observed, by Prover.clock
+	locs   []*regions.Location
+	before []opening // of each region, as hbase:meta has named it before states
+	states []regionState
+}
+
+// stateOfRange returns the states of a range's regions. They are proven once sameAfter has
+// returned nil.
+func (p *Prover) stateOfRange(ctx context.Context, table, family string, r store.KeyRange) (*rangeState, error) {
+	// Without hbase:meta nothing can be proven, so no read point is fetched.
+	if p.catalogReads.recentlySilent() {
+		return nil, errMetaSilent
+	}
+	s := &rangeState{began: p.clock()}
+	var err error
+	if s.locs, err = p.locateAll(ctx, table, r); err != nil {
+		return nil, err
+	}
+	// The openings are read first: only what they name before and after the read points
+	// proves anything, see Version.
+	if s.before, err = p.earlierOpenings(ctx, table, s.locs); err != nil {
+		return nil, err
+	}
+	if s.states, err = p.regionStates(ctx, family, s.locs, s.before, r.Start); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// sameAfter returns errReopened unless hbase:meta still names the openings of before.
+func (p *Prover) sameAfter(ctx context.Context, table string, s *rangeState) error {
+	after, err := p.currentOpenings(ctx, table, s.locs)
+	if err != nil {
+		return err
+	}
+	if !slices.EqualFunc(s.before, after, func(a, b opening) bool { return a.number == b.number }) {
+		return errReopened
+	}
+	return nil
+}
+
+// span returns the part of a range in one of its regions.
+func (s *rangeState) span(i int, family string, r store.KeyRange) spanKey {
+	start := r.Start
+	if i > 0 { // a server refuses a scan that begins before its region
+		start = s.locs[i].Start
+	}
+	return spanKey{family, string(s.locs[i].Name), string(start), string(r.Stop)}
 }
 
 // locateAll returns the regions of a range, in key order.
@@ -283,13 +285,13 @@ func (p *Prover) fetchReadPoint(ctx context.Context, loc *regions.Location, fami
 // readPointRequest returns a request that opens a scanner, requests no rows and closes it. Its time
 // range holds no cells, so that the server opens no file.
 func readPointRequest(loc *regions.Location, family string, key []byte) *pb.ScanRequest {
-	scan := &pb.Scan{StartRow: key, TimeRange: &pb.TimeRange{From: proto.Uint64(0), To: proto.Uint64(1)}}
-	if family != "" {
-		scan.Column = []*pb.Column{{Family: []byte(family)}}
-	}
 	return &pb.ScanRequest{
-		Region:       calls.RegionSpecifier(loc.Name),
-		Scan:         scan,
+		Region: calls.RegionSpecifier(loc.Name),
+		Scan: &pb.Scan{
+			Column:    []*pb.Column{{Family: []byte(family)}},
+			StartRow:  key,
+			TimeRange: &pb.TimeRange{From: proto.Uint64(0), To: proto.Uint64(1)},
+		},
 		NumberOfRows: proto.Uint32(0),
 		NextCallSeq:  proto.Uint64(0),
 		CloseScanner: proto.Bool(true),

@@ -7,16 +7,22 @@ import (
 
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/hbase/hbasefake"
+	"downpour/pushdown/store/storetest"
 )
+
+// version returns a version token of a range of table "t" that is proven.
+func (c *cluster) version(r store.KeyRange) (string, error) {
+	return storetest.Version(c.ctx, c.st, "t", "t", r)
+}
 
 // versions requests two version tokens of a range of table "t".
 func (c *cluster) versions(r store.KeyRange) (first, second string, err error) {
 	c.Helper()
-	first, err = c.st.Version(c.ctx, "t", "t", r)
+	first, err = c.version(r)
 	if err != nil {
 		return first, "", err
 	}
-	second, err = c.st.Version(c.ctx, "t", "t", r)
+	second, err = c.version(r)
 	return first, second, err
 }
 
@@ -97,7 +103,7 @@ func TestVersion_asksMaster(t *testing.T) {
 	c.SetHook(nil) // counting begins
 	for i := range 5 {
 		c.Put("t", "r0001", "t", "q", strings.Repeat("v", i))
-		if _, err := c.st.Version(c.ctx, "t", "t", store.KeyRange{}); err != nil {
+		if _, err := c.version(store.KeyRange{}); err != nil {
 			t.Fatal(err)
 		}
 	}
