@@ -46,26 +46,29 @@ func TestProver_failures(t *testing.T) {
 				return c
 			}
 
-			c := start()
-			mark, err := c.st.Mark(c.ctx, "t", "t", oldRows)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !known {
-				c.st = c.another(proof)
-				if _, err := c.st.router.Locate(c.ctx, "t", oldRows.Start); err != nil {
+			for server, what := range []string{"the region's server", "hbase:meta"} {
+				c := start()
+				mark, err := c.st.Mark(c.ctx, "t", "t", oldRows)
+				if err != nil {
 					t.Fatal(err)
 				}
-			}
-			c.StopServer(1)
-			_, err = c.version(oldRows)
-			_, markError := c.st.Mark(c.ctx, "t", "t", oldRows)
-			proofError := c.st.Unchanged(c.ctx, "t", "t", oldRows, mark.Text)
-			if !lost(err) || !lost(markError) || !lost(proofError) {
-				t.Errorf("%s, hbase:meta is away: token %v, mark %v, proof %v", name, err, markError, proofError)
+				if !known {
+					c.st = c.another(proof)
+					if _, err := c.st.router.Locate(c.ctx, "t", oldRows.Start); err != nil {
+						t.Fatal(err)
+					}
+				}
+				c.StopServer(server)
+				_, err = c.version(oldRows)
+				_, markError := c.st.Mark(c.ctx, "t", "t", oldRows)
+				proofError := c.st.Unchanged(c.ctx, "t", "t", oldRows, mark.Text)
+				if !lost(err) || !lost(markError) || !lost(proofError) {
+					t.Errorf("%s, %s is away: token %v, mark %v, proof %v", name, what, err, markError, proofError)
+				}
 			}
 
-			c = start()
+			c := start()
+			var err error
 			refused(c)
 			c.Put("t", "r0039", "t", "q0", "v") // a token that equals no other needs no description
 			for range 3 {
