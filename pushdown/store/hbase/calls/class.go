@@ -108,7 +108,6 @@ func (e *JavaError) Error() string { return e.Class + ": " + e.Message }
 // "class: message". A long message is cut: some describe a whole table. If the message is that the server
 // lacks the method, the class is unknownMethod; if it denies access, it begins with the right that is lacking.
 func NewJavaError(class, stack string) *JavaError {
-	const maxMessage = 200
 	message, _, _ := strings.Cut(strings.TrimSpace(stack), "\n")
 	message = strings.TrimPrefix(message, class+": ")
 	if method, ok := methodLacked(class, message); ok {
@@ -117,10 +116,16 @@ func NewJavaError(class, stack string) *JavaError {
 	if class == accessDenied {
 		return &JavaError{class, deniedMessage(message)}
 	}
-	if len(message) > maxMessage {
-		message = message[:maxMessage] + "…"
+	return &JavaError{class, cut(message)}
+}
+
+// cut returns the first 200 bytes of a message, as far as it has them.
+func cut(message string) string {
+	const most = 200
+	if len(message) > most {
+		return message[:most] + "…"
 	}
-	return &JavaError{class, message}
+	return message
 }
 
 // unknownMethod is the exception of a server that does not have the method of a call.

@@ -1,6 +1,7 @@
 package calls
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net"
@@ -167,9 +168,8 @@ func (p *Pool) dial(c *Conn) {
 	defer cancel()
 
 	// The dialer's own error, which is already in c.err, is better than gohbase's.
-	if err := c.client.Dial(ctx); err != nil && c.err == nil {
-		c.err = err
-	}
+	err := c.client.Dial(ctx)
+	c.err = cmp.Or(c.err, err)
 	close(c.ready)
 }
 

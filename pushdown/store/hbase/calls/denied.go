@@ -27,18 +27,13 @@ var lackedRight = regexp.MustCompile(`(?s)user(?:=| ')([^,']+).*[ ,(]action=(REA
 // deniedMessage returns a server's message with the right in front, in the words of grant in
 // HBase's shell.
 func deniedMessage(message string) string {
-	const maxMessage = 200
-	text := message
-	if len(text) > maxMessage {
-		text = text[:maxMessage] + "…"
-	}
 	found := lackedRight.FindStringSubmatch(message)
 	if found == nil {
-		return text
+		return cut(message)
 	}
 	user, right := found[1], found[2]
 	return fmt.Sprintf("%s lacks the right %s (in grant of hbase shell: '%s'): %s",
-		user, right, shellLetter(right), text)
+		user, right, shellLetter(right), cut(message))
 }
 
 // shellLetter is the first letter of a right; EXEC has its second.

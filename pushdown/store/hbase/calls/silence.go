@@ -39,8 +39,7 @@ type liveness struct {
 	fault atomic.Pointer[error]
 
 	mu          sync.Mutex
-	probed      bool  // a probe has been sent
-	lastProbe   int64 // when the last probe was sent
+	lastProbe   int64 // when the last probe was sent, 0 for none
 	loggedProbe int64 // the probe whose silence was logged last
 	checking    bool  // checkConnection is running
 }
@@ -53,7 +52,7 @@ func (l *liveness) received() { l.lastReceived.Store(l.now()) }
 // probeUnansweredLocked reports whether no byte has come since the last probe. l.mu
 // is held.
 func (l *liveness) probeUnansweredLocked() bool {
-	return l.probed && l.lastReceived.Load() < l.lastProbe
+	return l.lastReceived.Load() < l.lastProbe
 }
 
 // probeUnansweredFor returns how long ago the last probe was sent if nothing has come since,
@@ -79,7 +78,7 @@ func (l *liveness) claimProbe(interval time.Duration) bool {
 	if l.probeUnansweredLocked() || time.Duration(now-l.lastReceived.Load()) < interval/2 {
 		return false
 	}
-	l.probed, l.lastProbe = true, now
+	l.lastProbe = now
 	return true
 }
 

@@ -192,8 +192,8 @@ func (f *frameChecker) checkLengths() error {
 	size := binary.BigEndian.Uint32(f.head)
 	length, n := protowire.ConsumeVarint(f.head[4:])
 	switch {
-	case size == 0 || size > maxFrame:
-		return fmt.Errorf("%w: got %d bytes, want 1 to %d", errFrame, size, maxFrame)
+	case size > maxFrame:
+		return fmt.Errorf("%w: got %d bytes, want at most %d", errFrame, size, maxFrame)
 	case n < 0 && len(f.head) < 4+int(min(size, 5)):
 		// The header's length is a varint of at most 5 bytes, still incomplete.
 		return nil

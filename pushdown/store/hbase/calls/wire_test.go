@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -45,13 +46,15 @@ var badFrames = map[string][]byte{
 	"a header beyond the frame": {0, 0, 0, 3, 0x05, 0x08, 0x01, 0, 0, 0},
 	"a header of 1 GiB":         {0x0f, 0xff, 0xff, 0xff, 0x80, 0x80, 0x80, 0x80, 0x04, 0x08},
 	"a header without end":      {0, 0, 1, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff},
+	"a byte of cells too many":  frame(cellBlock(5), 0, 1, 2, 3),
 	"a header of nonsense":      {0, 0, 0, 4, 0x03, 0xff, 0xff, 0xff},
 }
 
 // Bad frames are refused before their end and good ones pass, whatever parts they
 // come in.
 func TestWire_frames(t *testing.T) {
-	good := frame(&pb.ResponseHeader{CallId: proto.Uint32(1)}, 0)
+	good := frame(&pb.ResponseHeader{})
+	good = append(good, frame(&pb.ResponseHeader{CallId: proto.Uint32(1)}, 0)...)
 	good = append(good, frame(cellBlock(3), 0, 1, 2, 3)...)
 	good = append(good, frame(exceptional(&pb.ExceptionResponse{ExceptionClassName: proto.String("a.B"),
 		StackTrace: proto.String(string(bytes.Repeat([]byte("x"), 300)))}))...)
@@ -76,6 +79,37 @@ func TestWire_frames(t *testing.T) {
 				t.Errorf("%s, in parts of %d: got %v, want an error", name, part, err)
 			}
 		}
+	}
+}
+
+// A length that is too large is refused as soon as it has come, and the longest frame is not.
+func TestWire_lengths(t *testing.T) {
+	for _, e := range []struct {
+		head []byte
+		want error
+	}{
+		{binary.BigEndian.AppendUint32(nil, maxFrame), nil},
+		{binary.BigEndian.AppendUint32(nil, maxFrame+1), errFrame},
+		{protowire.AppendVarint(binary.BigEndian.AppendUint32(nil, maxFrame), maxHeader), nil},
+		{protowire.AppendVarint(binary.BigEndian.AppendUint32(nil, maxFrame), maxHeader+1), errFrame},
+		{[]byte{0, 0, 0, 5, 4}, nil},
+		{[]byte{0, 0, 0, 5, 5}, errFrame},
+	} {
+		w := frameChecker{liveness: &liveness{}}
+		if err := w.checkFrames(e.head); !errors.Is(err, e.want) {
+			t.Errorf("% x: got %v, want %v", e.head, err, e.want)
+		}
+	}
+}
+
+// The end of a connection that has answered is no fault of its bytes.
+func TestWire_noFault(t *testing.T) {
+	f := frameChecker{liveness: &liveness{}, plain: true}
+	reply := frame(&pb.ResponseHeader{CallId: proto.Uint32(1)}, 0)
+	_, err := f.checkRead(reply, len(reply), nil)
+	_, end := f.checkRead(nil, 0, io.EOF)
+	if fault := f.liveness.fault.Load(); err != nil || end != io.EOF || fault != nil {
+		t.Errorf("read %v, then %v, fault %v, want none", err, end, fault)
 	}
 }
 
@@ -111,6 +145,68 @@ func TestPool_endsAtOnce(t *testing.T) {
 	defer l.End()
 	if _, err := p.Get(t.Context(), "127.0.0.1:2"); err == nil {
 		t.Error("got no error")
+	}
+}
+
+// A connection that is being made while the pool is closed is closed as well, before the pool is.
+func TestPool_closedWhileDialling(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		mine, theirs := net.Pipe()
+		go io.Copy(io.Discard, theirs) // the preamble
+		cfg := &Config{
+			Logger:      slog.New(slog.DiscardHandler),
+			DialTimeout: time.Minute,
+			ProbeAfter:  time.Minute,
+			Dial: func(context.Context, string, string) (net.Conn, error) {
+				<-release
+				return mine, nil
+			},
+		}
+		l := NewLife()
+		p := NewPool(cfg, l, RegionService)
+		c := p.liveOrDialling("127.0.0.1:2")
+		var closed atomic.Bool
+		go func() {
+			l.End()
+			p.CloseAll()
+			l.Wait()
+			closed.Store(true)
+		}()
+		synctest.Wait()
+		if closed.Load() {
+			t.Error("the pool is closed although a connection is being made")
+		}
+		close(release)
+		synctest.Wait()
+		if _, err := mine.Write([]byte{0}); !closed.Load() || !errors.Is(err, io.ErrClosedPipe) {
+			t.Errorf("closed %v, a write to the connection: %v, want it closed", closed.Load(), err)
+		}
+		<-c.ready
+	})
+}
+
+// Work that was begun is waited for.
+func TestLife_wait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := NewLife()
+		done := false
+		l.Run(func() {
+			time.Sleep(time.Second)
+			done = true
+		})
+		if l.Wait(); !done {
+			t.Error("Wait has not waited")
+		}
+	})
+}
+
+// A probe goes past the calls that wait for a handler, and other calls do not.
+func TestQueued_priority(t *testing.T) {
+	p := NewPool(&Config{}, NewLife(), RegionService)
+	other := New(t.Context(), "Get", &pb.GetRequest{}, &pb.GetResponse{})
+	if probe, usual := (queued{p.newProbe()}).Priority(), (queued{other}).Priority(); probe != highQOS || usual != 0 {
+		t.Errorf("priorities %d and %d, want %d and 0", probe, usual, highQOS)
 	}
 }
 

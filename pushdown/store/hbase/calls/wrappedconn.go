@@ -195,10 +195,7 @@ const refusedCall = 0xffffffff
 // class stays text: otherwise an attacker in between could claim that a table does not exist.
 // The connection counts as lost.
 func unsignedRefusal(frame []byte) error {
-	header, n := protowire.ConsumeBytes(frame)
-	if n < 0 {
-		return nil
-	}
+	header, _ := protowire.ConsumeBytes(frame)
 	var m pb.ResponseHeader
 	if err := proto.Unmarshal(header, &m); err != nil {
 		return nil
@@ -222,7 +219,7 @@ func refusalIn(m *pb.ResponseHeader) error {
 
 // refusedBy returns the exception of a header that refuses the connection, nil if it does not.
 func refusedBy(m *pb.ResponseHeader) *JavaError {
-	if m.CallId == nil || m.GetCallId() != refusedCall || m.Exception == nil {
+	if m.GetCallId() != refusedCall || m.Exception == nil {
 		return nil
 	}
 	return NewJavaError(m.Exception.GetExceptionClassName(), m.Exception.GetStackTrace())

@@ -1,6 +1,7 @@
 package calls
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/binary"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	_ "downpour/encoding/seedtest" // gives rapid its seed
 	"downpour/pushdown/store/hbase/kerberos"
@@ -93,6 +95,63 @@ func TestWrappedConn_write(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Two calls that come in one write have a token each, and what cannot be sent is an error.
+func TestWrappedConn_twoCalls(t *testing.T) {
+	c, buf, open, _ := pair(t, sasl.Privacy, 1<<16)
+	calls := []byte("\x00\x00\x00\x05first\x00\x00\x00\x06second")
+	if n, err := c.Write(calls); n != len(calls) || err != nil {
+		t.Errorf("wrote %d bytes, %v", n, err)
+	}
+	for _, want := range []string{"\x00\x00\x00\x05first", "\x00\x00\x00\x06second"} {
+		token := buf.sent.Next(int(binary.BigEndian.Uint32(buf.sent.Next(4))))
+		if got, err := open.Open(token, sasl.Privacy); string(got) != want || err != nil {
+			t.Errorf("got %q, %v, want %q", got, err, want)
+		}
+	}
+	c.Conn = full{}
+	if n, err := c.Write(calls); n != 0 || !errors.Is(err, io.ErrShortWrite) {
+		t.Errorf("wrote %d bytes, %v, want the error of the connection", n, err)
+	}
+}
+
+// full is a connection that takes nothing.
+type full struct{ net.Conn }
+
+func (full) Write([]byte) (int, error) { return 0, io.ErrShortWrite }
+
+// A token is read at once, its bytes count as a sign of life, and an end within one is unexpected.
+func TestWrappedConn_oneToken(t *testing.T) {
+	c, buf, _, seal := pair(t, sasl.Privacy, 1<<16)
+	l := &liveness{start: time.Now().Add(-time.Hour)}
+	c.in = bufio.NewReader(notingReader{buf, l})
+	token := sasl.AppendFrame(nil, seal.Seal(nil, []byte("reply")))
+	buf.received.Write(token)
+	if n, err := c.Read(make([]byte, 10)); n != 5 || err != nil || l.lastReceived.Load() == 0 {
+		t.Errorf("read %d bytes, %v, noted at %d", n, err, l.lastReceived.Load())
+	}
+	l.lastReceived.Store(0)
+	if _, err := c.Read(make([]byte, 10)); err != io.EOF || l.lastReceived.Load() != 0 {
+		t.Errorf("at the end: %v, noted at %d", err, l.lastReceived.Load())
+	}
+	buf.received.Write(token[:len(token)-1])
+	if _, err := c.Read(make([]byte, 10)); err != io.ErrUnexpectedEOF {
+		t.Errorf("of a token without its last byte: %v", err)
+	}
+}
+
+// A header that cannot be read is no refusal, whatever it begins with.
+func TestUnsignedRefusal_malformed(t *testing.T) {
+	header := pb.MustMarshal(&pb.ResponseHeader{CallId: proto.Uint32(refusedCall), Exception: &pb.ExceptionResponse{
+		ExceptionClassName: proto.String("a.B"),
+	}})
+	if err := unsignedRefusal(protowire.AppendBytes(nil, header)); !errors.Is(err, errRefused) {
+		t.Errorf("got %v, want a refusal", err)
+	}
+	if err := unsignedRefusal(protowire.AppendBytes(nil, append(header, 0xff))); err != nil {
+		t.Errorf("of a header with a byte more: got %v, want nothing", err)
+	}
 }
 
 // A refusal that is not wrapped is a lost connection with its text, whatever class it names, and is
