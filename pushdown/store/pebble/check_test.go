@@ -116,7 +116,7 @@ func endOfLog(t *testing.T, name string, data []byte) int64 {
 // the records around it.
 func TestCheck_hoursOfLog(t *testing.T) {
 	for _, log := range []string{"the first", "another"} { // their records have other headers
-		files := vfs.NewMem()
+		files := vfs.NewCrashableMem()
 		opts := Options{FS: files, Grouping: hourly, Logger: quiet()}
 		s, err := Open("data", opts)
 		if err != nil {
@@ -134,7 +134,7 @@ func TestCheck_hoursOfLog(t *testing.T) {
 		for _, hour := range []uint32{1, 5, 9} {
 			apply(t, s, cell(store.Put, string(hourRow(1, hour, "tags")), "q", fmt.Sprintf("value of %d", hour)))
 		}
-		i := take(t, files)
+		i := takeKilled(t, files)
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}

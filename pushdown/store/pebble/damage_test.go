@@ -49,6 +49,13 @@ func take(t testing.TB, files vfs.FS) image {
 	return out
 }
 
+// takeKilled reads the files of a store that is open as a kill leaves them: pebble may delete some while they are read
+// one after another.
+func takeKilled(t testing.TB, files *vfs.MemFS) image {
+	t.Helper()
+	return take(t, files.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(1, 1))}))
+}
+
 // files makes a file system of an image.
 func (i image) files(t testing.TB) *vfs.MemFS {
 	t.Helper()
@@ -84,9 +91,6 @@ func (i image) with(name string, data []byte) image {
 func smallStore(t testing.TB) (killed, closed image, want string) {
 	t.Helper()
 	files := vfs.NewCrashableMem()
-	at := func() image {
-		return take(t, files.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(1, 1))}))
-	}
 	opts := sealedOptions(files)
 	opts.CacheBytes = 1 << 20
 	s, err := Open("data", opts)
@@ -120,11 +124,11 @@ func smallStore(t testing.TB) (killed, closed image, want string) {
 	if err := syncDir(files, "data"); err != nil {
 		t.Fatal(err)
 	}
-	killed = at()
+	killed = takeKilled(t, files)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	return killed, at(), want
+	return killed, take(t, files), want
 }
 
 // reading opens an image and reads all of it. err is a refusal, of Open or of

@@ -18,7 +18,7 @@ import (
 // While no table can be created logs stay, those too that were closed without a record because nothing was
 // written between two flushes. They are no damage when the store is opened again.
 func TestEmptyLog(t *testing.T) {
-	files := vfs.NewMem()
+	files := vfs.NewCrashableMem()
 	var broken atomic.Bool
 	s, err := Open("data", Options{
 		FS: errorfs.Wrap(files, errorfs.InjectorFunc(func(op errorfs.Op) error {
@@ -43,7 +43,7 @@ func TestEmptyLog(t *testing.T) {
 			}
 		}
 	}
-	i := take(t, files)
+	i := takeKilled(t, files)
 	broken.Store(false)
 	if err := s.Close(); err != nil && !errors.Is(err, fs.ErrPermission) {
 		t.Fatal(err)

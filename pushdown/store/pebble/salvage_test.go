@@ -42,7 +42,7 @@ func logged(t *testing.T, batches int) image {
 		}
 		apply(t, s, m)
 	}
-	i := take(t, files.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(1, 1))}))
+	i := takeKilled(t, files)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -227,7 +227,7 @@ func severalLogs(t *testing.T) (i image, logs []string, want string) {
 		apply(t, s, cell(store.Put, fmt.Sprintf("row%03d", n), "q", strings.Repeat("x", 1000+n)))
 	}
 	want = dump(t, s, store.Scan{})
-	i = take(t, files.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(1, 1))}))
+	i = takeKilled(t, files)
 	for _, name := range slices.Sorted(maps.Keys(i)) {
 		if strings.HasSuffix(name, ".log") {
 			logs = append(logs, name)
