@@ -104,11 +104,7 @@ func (s *Store) eachMark(lower, upper []byte, f func(row, value []byte) error) (
 	if err != nil {
 		return unreadable(err)
 	}
-	defer func() {
-		if closing := it.Close(); closing != nil {
-			err = errors.Join(err, unreadable(closing))
-		}
-	}()
+	defer func() { err = errors.Join(err, unreadable(it.Close())) }()
 
 	for ok := it.First(); ok; ok = it.Next() {
 		stored, err := it.ValueAndErr()

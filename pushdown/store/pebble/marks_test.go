@@ -3,11 +3,13 @@ package pebble
 import (
 	"errors"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"downpour/encoding/seedtest"
+	"downpour/pushdown/process/logtest"
 	"downpour/pushdown/store"
 )
 
@@ -126,7 +128,9 @@ func TestMark_reopened(t *testing.T) {
 	first := s.mustMark(t, marked)
 	s = reopen(s, false)
 	s.wantUnchanged(t, "opened again", marked, first, true)
-	for range 3 {
+	s.write(t, hourRow(1, 11, "aaaaaa"))
+	s.wantUnchanged(t, "written to", marked, first, false)
+	for range 2 {
 		s.write(t, hourRow(1, 11, "aaaaaa")) // later marks have higher numbers
 	}
 	s = reopen(s, false)
@@ -156,7 +160,8 @@ func TestMark_reopened(t *testing.T) {
 func TestMark_unreadable(t *testing.T) {
 	for kind, bytes := range map[string]int{rowWatched: 8, rowChange: 16, "y": 8, "z": 16} {
 		files := vfs.NewMem()
-		opts := Options{FS: files, Grouping: hourly, Logger: quiet()}
+		log := new(logtest.Log)
+		opts := Options{FS: files, Grouping: hourly, Logger: log.Logger()}
 		s, err := Open("db", opts)
 		if err != nil {
 			t.Fatal(err)
@@ -178,6 +183,9 @@ func TestMark_unreadable(t *testing.T) {
 		}
 		if err := s.Unchanged(t.Context(), "t", "t", marked, mark); err == nil || errors.Is(err, store.ErrRowsChanged) {
 			t.Errorf("row %s of %d bytes: %v, want that the mark does not hold", kind, bytes, err)
+		}
+		if !strings.Contains(log.String(), "marks of rows cannot be read") {
+			t.Errorf("row %s of %d bytes: it is not logged that marks are given up: %s", kind, bytes, log)
 		}
 		s.wantUnchanged(t, "a new mark", marked, s.mustMark(t, marked), true)
 		if err := s.Close(); err != nil {

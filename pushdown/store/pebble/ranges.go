@@ -78,7 +78,6 @@ func (s *Store) makeRangesVisible(b *batch, table string, ranges []store.KeyRang
 	// Marks and version tokens of these rows no longer hold. No token may be given while the batch is
 	// becoming visible.
 	s.noteRanges(b, table, ranges)
-	b.bytes = b.Len()
 	endChange := s.changes.beginRanges(table, ranges)
 	defer endChange()
 	if err := s.watches.applyRanges(s.db, b.Batch, table, ranges); err != nil {

@@ -17,7 +17,7 @@ type batch struct {
 	rows     *rowSketch
 	appended int // appends in it
 	repeats  int // of them, those to rows that the memtable has appends of
-	bytes    int // its size, set when it becomes visible
+	bytes    int // its size, set when it becomes visible; not of one that deletes ranges of rows
 }
 
 // newBatch returns a batch with room for about so many bytes.
