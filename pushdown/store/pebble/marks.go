@@ -132,10 +132,6 @@ func (b *batch) putMark(kind, name string, value []byte) {
 // note adds to a batch that is about to become visible the changes of those of its groups
 // that are watched. names are those of all its groups. The caller holds Store.change.
 func (m *marks) note(b *batch, names []string) {
-	if !m.on.Load() {
-		return
-	}
-
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, name := range names {
@@ -150,24 +146,17 @@ func (m *marks) note(b *batch, names []string) {
 // those with one do not count.
 func (s *Store) noteRanges(b *batch, table string, ranges []store.KeyRange) {
 	m := &s.marks
-	if !m.on.Load() {
-		return
-	}
-
 	var names []string
 	m.mu.Lock()
 	for _, r := range ranges {
 		prefix, groups, err := s.groupsOf(table, r)
 		if err != nil {
 			names = append(names, table+"\x00") // anywhere in the table
-			continue
-		}
-		w, ok := m.watched[prefix]
-		if !ok {
-			continue
-		}
-		for n := uint64(max(w.first, groups.first)); n <= uint64(min(w.last, groups.last)); n++ {
-			names = append(names, string(binary.BigEndian.AppendUint32([]byte(prefix), uint32(n))))
+		} else {
+			w := m.watched[prefix]
+			for n := uint64(max(w.first, groups.first)); n <= uint64(min(w.last, groups.last)); n++ {
+				names = append(names, string(binary.BigEndian.AppendUint32([]byte(prefix), uint32(n))))
+			}
 		}
 	}
 	m.mu.Unlock()

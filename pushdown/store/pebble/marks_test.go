@@ -33,7 +33,23 @@ func (s *Store) wantUnchanged(t *testing.T, what string, r store.KeyRange, mark 
 	}
 }
 
-// A mark holds until something in its hours changes, and for the other hours longer.
+// changesKept returns how many groups have the number of their last change in the table of marks.
+func (s *Store) changesKept(t *testing.T) (n int) {
+	t.Helper()
+	prefix := appendPrefix(nil, marksTable, []byte(rowChange))
+	err := s.eachMark(prefix[:len(prefix)-1], appendTableEnd(nil, marksTable), func(row, _ []byte) error {
+		if row[0] == rowChange[0] {
+			n++
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// A mark holds until something in its hours changes, and for the other hours longer. Nothing is kept of other changes.
 func TestMark_changes(t *testing.T) {
 	row := hourRow(1, 11, "aaaaaa")
 	for _, c := range []struct {
@@ -57,14 +73,24 @@ func TestMark_changes(t *testing.T) {
 		{"a row without an hour", store.Mutation{Row: []byte{1}, Family: "t", Qualifier: []byte("q")}, true},
 		{"the hour before", store.Mutation{Row: hourRow(1, 9, "aaaaaa"), Family: "t", Qualifier: []byte("q")}, false},
 		{"the hour behind", store.Mutation{Row: hourRow(1, 13, ""), Family: "t", Qualifier: []byte("q")}, false},
+		{"the first hour of all", store.Mutation{Row: make([]byte, 7), Family: "t", Qualifier: []byte("q")}, false},
 		{"another metric", store.Mutation{Row: hourRow(2, 11, "aaaaaa"), Family: "t", Qualifier: []byte("q")}, false},
 	} {
 		s := openGrouped(t)
+		other := store.TableSpec{Name: "other", Families: []store.FamilySpec{{Name: "t"}}}
+		if err := s.CreateTable(t.Context(), other); err != nil {
+			t.Fatal(err)
+		}
 		s.write(t, row)
 		mark := s.mustMark(t, marked)
 		s.wantUnchanged(t, "nothing", marked, mark, true)
-		if err := s.Apply(t.Context(), "t", []store.Mutation{c.m}); err != nil {
-			t.Fatal(err)
+		for _, table := range []string{"t", other.Name} {
+			if err := s.Apply(t.Context(), table, []store.Mutation{c.m}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n := s.changesKept(t); n > 1 || c.changes != (n == 1) {
+			t.Errorf("%s: changes of %d groups are kept, want those of marked rows alone", c.what, n)
 		}
 		s.wantUnchanged(t, c.what, marked, mark, !c.changes)
 		if len(c.m.Row) > 1 {
@@ -86,6 +112,7 @@ func TestMark_deletedRange(t *testing.T) {
 		"the first hour": {store.KeyRange{Start: hourRow(1, 1, ""), Stop: hourRow(1, 11, "")}, false, true, true},
 		"all hours":      {store.KeyRange{Start: hourRow(1, 1, ""), Stop: hourRow(1, 20, "")}, false, false, true},
 		"another metric": {store.KeyRange{Start: hourRow(2, 1, ""), Stop: hourRow(2, 20, "")}, true, true, false},
+		"two metrics":    {store.KeyRange{Start: hourRow(1, 12, ""), Stop: hourRow(2, 11, "")}, false, false, false},
 	} {
 		s := openGrouped(t)
 		mark, other := s.mustMark(t, marked), store.KeyRange{Start: hourRow(2, 10, ""), Stop: hourRow(2, 13, "")}
@@ -97,6 +124,21 @@ func TestMark_deletedRange(t *testing.T) {
 		s.wantUnchanged(t, what+", the last hour", last, mark, c.all)
 		s.wantUnchanged(t, what+", of metric 2", other, otherMark, c.other)
 	}
+}
+
+// A mark of other hours leaves the changes of those that were marked before known.
+func TestMark_ranges(t *testing.T) {
+	s := openGrouped(t)
+	first := s.mustMark(t, marked)
+	for _, hour := range []uint32{20, 5} {
+		other := store.KeyRange{Start: hourRow(1, hour, ""), Stop: hourRow(1, hour+1, "")}
+		mark := s.mustMark(t, other)
+		s.wantUnchanged(t, "other hours", other, mark, true)
+		s.wantUnchanged(t, "the first hours", marked, first, true)
+	}
+	s.write(t, hourRow(1, 11, "aaaaaa"))
+	s.mustMark(t, marked)
+	s.wantUnchanged(t, "written to while others were marked", marked, first, false)
 }
 
 // Marks hold in later openings of the store, and changes are seen whichever opening they were
@@ -200,17 +242,32 @@ func TestMark_refused(t *testing.T) {
 	s, other := openGrouped(t), openGrouped(t)
 	mark := s.mustMark(t, marked)
 	other.mustMark(t, marked)
-	for what, err := range map[string]error{
-		"another store": other.Unchanged(t.Context(), "t", "t", marked, mark),
-		"more hours": s.Unchanged(t.Context(), "t", "t",
-			store.KeyRange{Start: hourRow(1, 10, ""), Stop: hourRow(1, 14, "")}, mark),
-		"another metric": s.Unchanged(t.Context(), "t", "t",
-			store.KeyRange{Start: hourRow(2, 10, ""), Stop: hourRow(2, 11, "")}, mark),
-		"no mark":  s.Unchanged(t.Context(), "t", "t", marked, "17"),
-		"all keys": s.Unchanged(t.Context(), "t", "t", store.KeyRange{}, mark),
+	if err := other.Unchanged(t.Context(), "t", "t", marked, mark); err == nil ||
+		!strings.Contains(err.Error(), "of another store") {
+		t.Errorf("another store: got %v, want an error that says so", err)
+	}
+	hours := func(metric byte, first, last uint32) store.KeyRange {
+		return store.KeyRange{Start: hourRow(metric, first, ""), Stop: hourRow(metric, last+1, "")}
+	}
+	name, _, _ := strings.Cut(mark, ":")
+	for _, c := range []struct {
+		r          store.KeyRange
+		mark, want string
+	}{
+		{hours(1, 10, 13), mark, "were not all marked"},
+		{hours(1, 9, 12), mark, "were not all marked"},
+		{hours(2, 10, 10), mark, "were not all marked"},
+		{
+			store.KeyRange{Start: []byte{0, 0, 2, 0, 0, 0, 0}, Stop: []byte{0, 0, 2, 0, 0, 0, 1}}, // the first hour of all
+			mark, "were not all marked",
+		},
+		{marked, "17", "want ID:NUMBER"},
+		{marked, name + ":x", "want ID:NUMBER"},
+		{store.KeyRange{}, mark, "want ascending keys"},
 	} {
-		if err == nil || errors.Is(err, store.ErrRowsChanged) {
-			t.Errorf("%s: got %v, want an error that says why nothing is proven", what, err)
+		err := s.Unchanged(t.Context(), "t", "t", c.r, c.mark)
+		if err == nil || errors.Is(err, store.ErrRowsChanged) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%x to %x: got %v, want %q", c.r.Start, c.r.Stop, err, c.want)
 		}
 	}
 	if _, err := s.Mark(t.Context(), "t", "t", store.KeyRange{}); err == nil {

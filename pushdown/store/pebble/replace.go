@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -108,20 +109,11 @@ func (s *Store) holds(table, family string, read store.Row) (same bool, err erro
 		return false, err
 	}
 
-	// The row does not exist.
-	if len(g.block.rows) == 0 {
-		return len(read.Cells) == 0, nil
+	var now []store.Cell
+	if len(g.block.rows) > 0 { // else the row does not exist
+		now = g.block.rows[0].Cells
 	}
-
-	now := g.block.rows[0].Cells
-	if len(now) != len(read.Cells) {
-		return false, nil
-	}
-	for i, c := range now {
-		o := read.Cells[i]
-		if c.Timestamp != o.Timestamp || !bytes.Equal(c.Qualifier, o.Qualifier) || !bytes.Equal(c.Value, o.Value) {
-			return false, nil
-		}
-	}
-	return true, nil
+	return slices.EqualFunc(now, read.Cells, func(a, b store.Cell) bool {
+		return a.Timestamp == b.Timestamp && bytes.Equal(a.Qualifier, b.Qualifier) && bytes.Equal(a.Value, b.Value)
+	}), nil
 }

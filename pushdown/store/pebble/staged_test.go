@@ -23,7 +23,11 @@ func TestStaged_sync(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	before := s.early.bytes.Load()
 	count(5)
+	if s.staging.Wait(); s.early.bytes.Load() == before {
+		t.Error("what is staged does not count for a flush")
+	}
 	if wrote, err := s.Staged().CompareAndPut(t.Context(), "tsdb",
 		store.CellKey{Row: []byte("name"), Family: "t"}, nil, []byte("v")); !wrote || err != nil {
 		t.Fatalf("compare and put: %t, %v, want it to write", wrote, err)
