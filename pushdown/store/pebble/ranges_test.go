@@ -138,6 +138,8 @@ func TestDeleteRows_bounds(t *testing.T) {
 		}
 	}
 	none := []store.KeyRange{keyRange("a", "z")}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
 	size := func(ctx context.Context, table string, ranges []store.KeyRange) error {
 		_, err := s.DiskBytes(ctx, table, ranges)
 		return err
@@ -145,6 +147,9 @@ func TestDeleteRows_bounds(t *testing.T) {
 	for _, call := range []func(context.Context, string, []store.KeyRange) error{s.DeleteRows, s.Reclaim, size} {
 		if err := call(t.Context(), "none", none); !errors.Is(err, store.ErrNoTable) {
 			t.Errorf("no table: %v", err)
+		}
+		if err := call(ended, "tsdb", none); !errors.Is(err, context.Canceled) {
+			t.Errorf("a context that has ended: %v", err)
 		}
 	}
 	if got := dump(t, s, store.Scan{}); got != "r/t:q=v " {

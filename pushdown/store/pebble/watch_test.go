@@ -1,6 +1,7 @@
 package pebble
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -31,11 +32,15 @@ func taken(w store.Watch) (rows []string, lost bool) {
 func TestWatch(t *testing.T) {
 	s := openWatched(t)
 	told := 0
-	w, err := s.Watch("tsdb", []store.KeyRange{keyRange("b", "d"), keyRange("x", "")}, func() { told++ })
+	ranges := []store.KeyRange{keyRange("b", "d"), keyRange("d", "d5"), keyRange("x", "")}
+	w, err := s.Watch("tsdb", ranges, func() { told++ })
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer w.Close()
+	if _, err := s.Watch("none", ranges, nil); !errors.Is(err, store.ErrNoTable) {
+		t.Errorf("no table: %v", err)
+	}
 	put := func(kind store.MutationKind, row string) {
 		t.Helper()
 		m := store.Mutation{Kind: kind, Row: []byte(row), Family: "t", Qualifier: []byte{5, 0, 0}, Value: []byte{1}}
@@ -50,7 +55,8 @@ func TestWatch(t *testing.T) {
 	put(store.DeleteCell, "c\xff")
 	put(store.DeleteRow, "x")
 	put(store.Put, "\xff\xff")
-	put(store.Put, "d")
+	put(store.Put, "d4")
+	put(store.Put, "d5")
 	another := store.TableSpec{Name: "tsdc", Families: []store.FamilySpec{{Name: "t"}}}
 	if err := s.CreateTable(t.Context(), another); err != nil {
 		t.Fatal(err)
@@ -63,11 +69,11 @@ func TestWatch(t *testing.T) {
 		store.CellKey{Row: []byte("cc"), Family: "t", Qualifier: []byte("n")}, 1); err != nil {
 		t.Fatal(err)
 	}
-	if told != 7 {
-		t.Errorf("told %d times, want 7", told)
+	if told != 8 {
+		t.Errorf("told %d times, want 8", told)
 	}
 	rows, lost := taken(w)
-	if diff := cmp.Diff([]string{"b", "c\x00\x01", "cc", "c\xff", "x", "\xff\xff"}, rows); diff != "" || lost {
+	if diff := cmp.Diff([]string{"b", "c\x00\x01", "cc", "c\xff", "d4", "x", "\xff\xff"}, rows); diff != "" || lost {
 		t.Errorf("rows, lost %t:\n%s", lost, diff)
 	}
 	if rows, lost := taken(w); len(rows) > 0 || lost {

@@ -67,19 +67,12 @@ func (s *Store) Apply(ctx context.Context, table string, mutations []store.Mutat
 		return err
 	}
 	defer s.life.RUnlock()
-	if err := s.tables.check(table, ""); err != nil {
-		return err
-	}
 
 	b := s.newBatch(batchBytes(table, mutations))
 	for i := range mutations {
 		if err := s.addMutation(b, table, mutations[i]); err != nil {
 			return errors.Join(fmt.Errorf("table %q, mutation %d of %d: %w", table, i, len(mutations), err), b.Close())
 		}
-	}
-
-	if b.Empty() {
-		return b.Close()
 	}
 	return s.commit(b)
 }
