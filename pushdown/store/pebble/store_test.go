@@ -257,8 +257,8 @@ func TestScanSkips(t *testing.T) {
 	if got, want := drain(t, sc), "r1990/t:q=v r1991/t:q=v r1992/t:q=v r1993/t:q=v r1994/t:q=v "; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if st := sc.Stats(); st.RowsScanned != 15 || st.Rows != 5 || st.Cells != 5 {
-		t.Errorf("stats %+v, want 15 rows looked at, 5 rows and cells delivered", st)
+	if st := sc.Stats(); st.RowsScanned != 15 || st.Rows != 5 || st.Cells != 5 || st.RPCs != 1 {
+		t.Errorf("stats %+v, want 15 rows looked at, 5 rows and cells delivered in one block", st)
 	}
 }
 
