@@ -1,6 +1,7 @@
 package pebble
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -65,6 +66,46 @@ func TestScan_blocksGrow(t *testing.T) {
 		block, err := sc.Next()
 		if err != nil || len(block) != want {
 			t.Errorf("a block of %d rows, %v, want %d", len(block), err, want)
+		}
+	}
+}
+
+// The rows of a scan's last block are its own, also once it has given the memory of small blocks back.
+func TestScan_ownRows(t *testing.T) {
+	s := openMem(t, Options{IdleFlush: -1})
+	create(t, s)
+	var ms []store.Mutation
+	for i := range 64 {
+		ms = append(ms, cell(store.Put, fmt.Sprintf("row%05d", i), "q", strings.Repeat("v", firstBlock)))
+	}
+	apply(t, s, ms...)
+	next := func(sc store.Scanner) []store.Row {
+		t.Helper()
+		rows, err := sc.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return rows
+	}
+	for range 10 {
+		large, err := s.Scan(t.Context(), store.Scan{Table: "tsdb"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var rows []store.Row
+		for size := firstBlock; size <= 2*smallBlock; size *= 2 {
+			rows = next(large)
+		}
+		small, err := s.Scan(t.Context(), store.Scan{Table: "tsdb"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		first := string(rows[0].Key)
+		if next(small); string(rows[0].Key) != first || first == "row00000" {
+			t.Fatalf("the first row of a large block is %s, and %s after a small scan has begun", first, rows[0].Key)
+		}
+		if err := errors.Join(large.Close(), small.Close()); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

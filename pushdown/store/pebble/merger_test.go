@@ -114,7 +114,10 @@ func TestBadOperands(t *testing.T) {
 		"younger put":      func(m pebble.ValueMerger) error { return m.MergeNewer(put) },
 		"younger columns":  func(m pebble.ValueMerger) error { return m.MergeNewer(sealed) },
 		"columns cut":      func(m pebble.ValueMerger) error { return m.MergeOlder(sealed[:len(sealed)-1]) },
-		"columns unmarked": func(m pebble.ValueMerger) error { return m.MergeOlder([]byte{tagSealed, 1, 'x'}) },
+		"columns unmarked": func(m pebble.ValueMerger) error { return m.MergeOlder([]byte{tagSealed, 1, 0}) },
+		"marked put":       func(m pebble.ValueMerger) error { return m.MergeOlder([]byte{tagPut, sealedMark, 0}) },
+		"a mark alone":     func(m pebble.ValueMerger) error { return m.MergeOlder([]byte{tagSealed, sealedMark}) },
+		"a length cut":     func(m pebble.ValueMerger) error { return m.MergeOlder([]byte{tagSealed, sealedMark, 0x80}) },
 		"older than columns": func(m pebble.ValueMerger) error {
 			if err := m.MergeOlder(sealed); err != nil {
 				t.Fatal(err)

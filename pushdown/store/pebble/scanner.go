@@ -161,8 +161,8 @@ func (c *scanner) fillBlock() error {
 
 // seekFirst moves the iterator to the first key that can be wanted.
 func (c *scanner) seekFirst() {
-	if len(c.ranges) > 0 && bytes.Compare(c.ranges[0].Start, c.scan.Start) > 0 {
-		c.seekTo(c.ranges[0].Start)
+	if len(c.ranges) > 0 {
+		c.seekTo(c.ranges[0].Start) // not before the iterator's lower bound
 		return
 	}
 	c.it.First()

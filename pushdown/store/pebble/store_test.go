@@ -260,6 +260,12 @@ func TestScanSkips(t *testing.T) {
 	if st := sc.Stats(); st.RowsScanned != 15 || st.Rows != 5 || st.Cells != 5 || st.RPCs != 1 {
 		t.Errorf("stats %+v, want 15 rows looked at, 5 rows and cells delivered in one block", st)
 	}
+	if err := sc.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sc.Next(); err != io.EOF {
+		t.Errorf("next after the end and Close: %v, want %v", err, io.EOF)
+	}
 }
 
 // When writing pauses, the store flushes by itself if it holds many appends or many bytes.
