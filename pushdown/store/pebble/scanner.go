@@ -234,9 +234,8 @@ func (c *scanner) readCells(row []byte, at int) error {
 		}
 	}
 
-	// Below 0, rowsLeft means that all rows are wanted.
-	if c.block.closeRow() && c.rowsLeft > 0 {
-		c.rowsLeft--
+	if c.block.closeRow() {
+		c.rowsLeft-- // from below 0, which means that all rows are wanted, it never gets to 0
 	}
 	return nil
 }

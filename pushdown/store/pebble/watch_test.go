@@ -139,6 +139,11 @@ func TestWatch_writes(t *testing.T) {
 	if cut != 1 {
 		t.Errorf("%d rows with a write too many, want 1", cut)
 	}
+	watches[0].Close()
+	told(watches[1])
+	if apply(t, s, m(store.Append, "r", "q", "e")); len(told(watches[0])) != 0 || len(told(watches[1])) != 1 {
+		t.Error("after one of two watches is closed, want changes of the other alone")
+	}
 }
 
 // told are the changes that a watch has collected, by row.
