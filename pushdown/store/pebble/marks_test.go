@@ -258,7 +258,8 @@ func TestMark_refused(t *testing.T) {
 		{hours(1, 9, 12), mark, "were not all marked"},
 		{hours(2, 10, 10), mark, "were not all marked"},
 		{
-			store.KeyRange{Start: []byte{0, 0, 2, 0, 0, 0, 0}, Stop: []byte{0, 0, 2, 0, 0, 0, 1}}, // the first hour of all
+			// The first hour of all.
+			store.KeyRange{Start: []byte{0, 0, 2, 0, 0, 0, 0}, Stop: []byte{0, 0, 2, 0, 0, 0, 1}},
 			mark, "were not all marked",
 		},
 		{marked, "17", "want ID:NUMBER"},

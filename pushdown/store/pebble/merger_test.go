@@ -117,7 +117,9 @@ func TestBadOperands(t *testing.T) {
 		"columns unmarked": func(m pebble.ValueMerger) error { return m.MergeOlder([]byte{tagSealed, 1, 0}) },
 		"marked put":       func(m pebble.ValueMerger) error { return m.MergeOlder([]byte{tagPut, sealedMark, 0}) },
 		"a mark alone":     func(m pebble.ValueMerger) error { return m.MergeOlder([]byte{tagSealed, sealedMark}) },
-		"a length cut":     func(m pebble.ValueMerger) error { return m.MergeOlder([]byte{tagSealed, sealedMark, 0x80}) },
+		"a length cut": func(m pebble.ValueMerger) error {
+			return m.MergeOlder([]byte{tagSealed, sealedMark, 0x80})
+		},
 		"older than columns": func(m pebble.ValueMerger) error {
 			if err := m.MergeOlder(sealed); err != nil {
 				t.Fatal(err)

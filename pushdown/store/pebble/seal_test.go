@@ -498,6 +498,33 @@ func TestSeal_damagedColumn(t *testing.T) {
 	}
 }
 
+// Sealing ends with the error of its pace, with its context, and without a table.
+func TestSeal_ends(t *testing.T) {
+	t.Parallel()
+	s := openMem(t, sealedOptions(vfs.NewMem()))
+	create(t, s)
+	for series := range 2 * sealRows {
+		appendEntries(t, s, series, 0, sealedEntries(series, 0))
+	}
+	paced := errors.New("paced")
+	for want, c := range map[error]struct {
+		table string
+		pace  func(stop func()) error
+		rows  int64
+	}{
+		paced:            {"tsdb", func(func()) error { return paced }, sealRows},
+		context.Canceled: {"tsdb", func(stop func()) error { stop(); return nil }, sealRows},
+		store.ErrNoTable: {"none", nil, 0},
+	} {
+		ctx, stop := context.WithCancel(t.Context())
+		report, err := s.Seal(ctx, c.table, time.Time{}, hourEnd(0), func(store.SealReport) error { return c.pace(stop) })
+		stop()
+		if !errors.Is(err, want) || report.Rows != c.rows {
+			t.Errorf("%+v, %v, want %d rows looked at and %v", report, err, c.rows, want)
+		}
+	}
+}
+
 // A full disk ends sealing with store.ErrFull; what was there is there, and the next pass goes on.
 func TestSeal_fullDisk(t *testing.T) {
 	t.Parallel()

@@ -266,6 +266,9 @@ func TestScanSkips(t *testing.T) {
 	if _, err := sc.Next(); err != io.EOF {
 		t.Errorf("next after the end and Close: %v, want %v", err, io.EOF)
 	}
+	if n := len(s.scanners.open); n != 0 {
+		t.Errorf("the store remembers %d scans that are closed", n)
+	}
 }
 
 // When writing pauses, the store flushes by itself if it holds many appends or many bytes.
