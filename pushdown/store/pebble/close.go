@@ -44,10 +44,10 @@ func (s *Store) closeAll() error {
 	s.early.stop()
 	s.staging.Wait()
 
-	err := s.scanners.end()
+	s.scanners.end()
 	s.lastFlush()
 	s.disk.SetServing(false)
-	return errors.Join(err, s.db.Close(), s.disk.Close(), s.lock.Close())
+	return errors.Join(s.db.Close(), s.disk.Close(), s.lock.Close())
 }
 
 // lastFlush empties the log, so that damage to it while the store is closed loses

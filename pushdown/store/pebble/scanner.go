@@ -256,31 +256,26 @@ func (c *scanner) Stats() store.ScanStats {
 
 // Close ends the scan.
 func (c *scanner) Close() error {
-	err := c.end(errors.New("scanner is closed"))
+	c.end(errors.New("scanner is closed"))
 	c.owner.remove(c)
-	return err
+	return nil
 }
 
 // end releases the iterator. Next returns reason from now on, or again what has
 // ended the scan before.
-func (c *scanner) end(reason error) error {
+func (c *scanner) end(reason error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.it == nil {
-		return nil
+		return
 	}
 
-	failed := c.ended != nil && c.ended != io.EOF
-	err := c.it.Close()
+	_ = c.it.Close() // its error is that of a read: Next has returned it, or nobody has wanted the row
 	c.block.release(c.held)
 	c.it, c.block = nil, nil
 	if c.ended == nil {
 		c.ended = reason
 	}
-	if failed {
-		return nil // an iterator repeats its error, which Next has returned
-	}
-	return err
 }
 
 // scanners are the open scanners of a store: closing the store ends them.
@@ -307,13 +302,11 @@ func (s *scanners) remove(c *scanner) {
 }
 
 // end ends all open scans with store.ErrClosed.
-func (s *scanners) end() error {
+func (s *scanners) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var errs []error
 	for c := range s.open {
-		errs = append(errs, c.end(store.ErrClosed))
+		c.end(store.ErrClosed)
 	}
 	s.open = nil
-	return errors.Join(errs...)
 }
