@@ -1,6 +1,7 @@
 package pebble
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"go.uber.org/goleak"
 
 	"downpour/pushdown/store"
@@ -316,6 +318,28 @@ func TestEarlyFlush_repeats(t *testing.T) {
 	}
 	appendTo(1024, 4*mostRepeats) // the first memtables of a store are small
 	awaitFlush(t, s, flushes)
+}
+
+// A flush that cannot end does so with its context, and goes on in the background.
+func TestFlush_context(t *testing.T) {
+	may := make(chan struct{})
+	ctx, cancel := context.WithCancel(t.Context())
+	files := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if op.Kind == errorfs.OpCreate && strings.HasSuffix(op.Path, ".sst") {
+			cancel()
+			<-may
+		}
+		return nil
+	}))
+	s := openMem(t, Options{FS: files, IdleFlush: -1})
+	create(t, s)
+	if err := s.Flush(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want %v", err, context.Canceled)
+	}
+	close(may)
+	if err := s.Flush(t.Context()); err != nil {
+		t.Error(err)
+	}
 }
 
 // awaitFlush waits until the store has flushed more often than before.
