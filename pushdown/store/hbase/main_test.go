@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"testing"
 	"time"
 
@@ -98,6 +99,9 @@ func (c *cluster) read(s store.Scan) ([]string, store.ScanStats, error) {
 		if err != nil {
 			return got, sc.Stats(), err
 		}
+		if len(rows) == 0 {
+			return got, sc.Stats(), errors.New("a block without rows")
+		}
 		for _, r := range rows {
 			if bytes.Compare(r.Key, last) <= 0 {
 				return got, sc.Stats(), fmt.Errorf("row %q comes after %q", r.Key, last)
@@ -168,10 +172,11 @@ func TestParseAddress(t *testing.T) {
 		}
 	}
 
-	for _, in := range []string{"", "/hbase", " , /hbase", "zk1:0", "zk1:99999", "zk1:x", ":2181", "zk1:1:2",
-		"zk1:x,zk2:y"} {
-		if got, err := ParseAddress(in); err == nil {
-			t.Errorf("%q: got %+v, want an error", in, got)
+	for in, want := range map[string]string{"": "got nothing", "/hbase": "got nothing", " , /hbase": "got nothing",
+		"zk1:0": "zk1:0", "zk1:99999": "65535", "zk1:x": "zk1:x", ":2181": `":2181"`, "zk1:1:2": `"zk1:1:2"`,
+		"zk1:x,zk2:y": `"zk1:x": want HOST:PORT with a port of 1 to 65535; host "zk2:y"`} {
+		if got, err := ParseAddress(in); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got %+v, %v, want an error with %s", in, got, err, want)
 		}
 	}
 }

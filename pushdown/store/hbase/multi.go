@@ -93,10 +93,6 @@ func (st *Store) runActions(ctx context.Context, table string, actions []*action
 		}
 		pending = left
 
-		// Some actions remain, so there must be a reason to classify.
-		if err == nil {
-			err = errLeftOut
-		}
 		if err := retry.AfterFailure(err); err != nil {
 			for _, a := range pending {
 				a.finish(err)
@@ -117,7 +113,7 @@ type regionBatch struct {
 }
 
 // sendRound sends every action once, to all servers at the same time. It returns
-// one of the errors that left actions unfinished.
+// one of the errors that left actions unfinished, nil only if none is left.
 func (st *Store) sendRound(ctx context.Context, table string, actions []*action) error {
 	servers, failure := st.groupByServer(ctx, table, actions)
 
@@ -232,7 +228,7 @@ func countFitting(actions []*action, maxCount, maxSize int) (n, size int) {
 // returns an error if actions are left unfinished, and whether the whole call has
 // failed rather than some of its actions.
 func (st *Store) sendMulti(ctx context.Context, batches []*regionBatch) (callFailed bool, err error) {
-	call, sent := st.newMultiCall(ctx, batches)
+	call, sent := st.newMultiCall(batches)
 	if call.Write {
 		st.pacer.callStarted(batches)
 		defer st.pacer.callEnded(batches)
@@ -241,19 +237,20 @@ func (st *Store) sendMulti(ctx context.Context, batches []*regionBatch) (callFai
 	// All batches are of one server, so the location of any of them leads there.
 	c, err := st.router.CallConn(ctx, batches[0].loc, call)
 	if err == nil {
-		return st.applyOutcomes(batches, sent, call)
+		return st.applyOutcomes(batches, call)
 	}
 
 	if call.Write {
 		st.noteFailedWrite(ctx, c, call, batches, err)
 	}
-	// Another round would end in the same way.
-	if calls.Classify(err) == calls.ClassFatal {
-		for _, a := range sent {
-			a.finish(calls.WithoutStack(err))
-		}
+	if calls.Classify(err) != calls.ClassFatal {
+		return true, err
 	}
-	return true, err
+	// Another round would end in the same way, for these actions alone.
+	for _, a := range sent {
+		a.finish(calls.WithoutStack(err))
+	}
+	return false, nil
 }
 
 // noteFailedWrite reports a failed call to the pacer: regions that lost or refused it
@@ -287,9 +284,10 @@ func (st *Store) awaitAbandoned(c *calls.Conn, call *calls.Call, batches []*regi
 }
 
 // newMultiCall makes the request. It also returns the actions in the order of
-// their indexes in the request, which counts through all regions. A write does not
-// end with its caller's context, see pacer.
-func (st *Store) newMultiCall(ctx context.Context, batches []*regionBatch) (*calls.Call, []*action) {
+// their indexes in the request, which counts through all regions. The call does not
+// end with its caller's context: until the reply comes, the server may still execute
+// a write, see pacer.
+func (st *Store) newMultiCall(batches []*regionBatch) (*calls.Call, []*action) {
 	request := &pb.MultiRequest{NonceGroup: &st.nonces.group}
 	var sent []*action
 	var cells []byte
@@ -303,37 +301,31 @@ func (st *Store) newMultiCall(ctx context.Context, batches []*regionBatch) (*cal
 		request.RegionAction = append(request.RegionAction, ra)
 	}
 
-	write := sent[0].get == nil // a call has only gets or only writes
-	if write {
-		// Its reply is awaited even after the caller has left: until it comes, the server
-		// may still execute the write.
-		ctx = st.life.Context()
-	}
-	call := calls.New(ctx, "Multi", request, &pb.MultiResponse{})
-	call.Write, call.OutCells = write, cells
+	call := calls.New(st.life.Context(), "Multi", request, &pb.MultiResponse{})
+	// A call has only gets or only writes.
+	call.Write, call.OutCells = sent[0].get == nil, cells
 	return call, sent
 }
 
 // applyOutcomes decodes the reply and gives the actions their outcomes. Those that the
 // reply lacks, or that failed for a temporary reason, stay unfinished; the error is the
 // reason. callFailed reports that the reply as a whole cannot be used.
-func (st *Store) applyOutcomes(batches []*regionBatch, sent []*action, call *calls.Call) (callFailed bool, err error) {
+func (st *Store) applyOutcomes(batches []*regionBatch, call *calls.Call) (callFailed bool, err error) {
 	addr := batches[0].loc.Addr
 	if err := decodeMulti(call.Response.(*pb.MultiResponse), call.Cells, batches); err != nil {
 		return true, fmt.Errorf("%w from %s: %w", errReply, addr, err)
 	}
 
 	var failure error
-	leftOut := 0
 	for _, b := range batches {
 		accepted, refused := 0, false
 		for _, a := range b.actions {
 			switch {
 			case !a.answered:
-				leftOut++ //fault:left-out-taken-for-done TestMulti_leavesOut
-				if a.get == nil && a.mutation.GetMutateType() == pb.MutationProto_APPEND {
-					st.appendResults.Store(true)
+				if failure == nil { // an exception is more informative than a gap
+					failure = fmt.Errorf("%w from %s: %w", errReply, addr, errLeftOut)
 				}
+				st.appendResults.Store(true) //fault:left-out-taken-for-done TestMulti_leavesOut
 			case a.exception == nil:
 				a.finish(nil)
 				accepted++
@@ -358,10 +350,6 @@ func (st *Store) applyOutcomes(batches []*regionBatch, sent []*action, call *cal
 		}
 	}
 
-	// An exception is more informative than a gap.
-	if failure == nil && leftOut > 0 {
-		failure = fmt.Errorf("%w from %s: %w: %d of %d actions", errReply, addr, errLeftOut, leftOut, len(sent))
-	}
 	return false, failure
 }
 
@@ -425,11 +413,7 @@ func decodeRegionResult(r *pb.RegionActionResult, block []byte, actions []*actio
 			return nil, fmt.Errorf("multi: got two results of action %d", roe.GetIndex())
 		}
 
-		if a.exception = roe.GetException(); a.exception != nil {
-			a.answered = true
-			continue
-		}
-
+		a.exception = roe.GetException()
 		// They would be dropped, and the row would count as absent.
 		if n := len(roe.GetResult().GetCell()); a.get != nil && n > 0 {
 			return nil, fmt.Errorf("multi: %w: %d cells outside of the cell block", cellblock.ErrMalformed, n)
@@ -440,7 +424,7 @@ func decodeRegionResult(r *pb.RegionActionResult, block []byte, actions []*actio
 		}
 		a.result, block = block[:n:n], block[n:]
 		// A mutation that was executed needs no result, a get does.
-		a.answered = a.get == nil || roe.Result != nil
+		a.answered = a.exception != nil || a.get == nil || roe.Result != nil
 	}
 
 	// If the region has failed as a whole, its results mean nothing.
