@@ -517,7 +517,8 @@ func TestSeal_ends(t *testing.T) {
 		store.ErrNoTable: {"none", nil, 0},
 	} {
 		ctx, stop := context.WithCancel(t.Context())
-		report, err := s.Seal(ctx, c.table, time.Time{}, hourEnd(0), func(store.SealReport) error { return c.pace(stop) })
+		report, err := s.Seal(ctx, c.table, time.Time{}, hourEnd(0),
+			func(store.SealReport) error { return c.pace(stop) })
 		stop()
 		if !errors.Is(err, want) || report.Rows != c.rows {
 			t.Errorf("%+v, %v, want %d rows looked at and %v", report, err, c.rows, want)
