@@ -3,10 +3,12 @@ package hbase
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"downpour/pushdown/store"
+	"downpour/pushdown/store/hbase/cellblock"
 	"downpour/pushdown/store/hbase/hbasefake"
 	"downpour/pushdown/store/hbase/regions"
 
@@ -454,6 +456,54 @@ func TestPutAbsent_atOnce(t *testing.T) {
 	for _, n := range []int{1, putsAtOnce, putsAtOnce + 1, 2*putsAtOnce + 1} {
 		if calls := put(n) - 1; calls > putsAtOnce { // one is the read
 			t.Errorf("%d cells are put by %d calls", n, calls)
+		}
+	}
+}
+
+// Versions ends with the last region that is wanted, also if its stop is there and empty.
+func TestVersions_ends(t *testing.T) {
+	for _, x := range []struct{ stop, wanted, next string }{
+		{"", "", ""}, {"", "r2", ""}, {"r2", "", "r2"}, {"r2", "r3", "r2"}, {"r2", "r2", ""}, {"r2", "r1", ""},
+	} {
+		next := afterRegion([]byte(x.stop), []byte(x.wanted))
+		if string(next) != x.next || (next == nil) != (x.next == "") {
+			t.Errorf("a region up to %q of a range up to %q: %q, want %q", x.stop, x.wanted, next, x.next)
+		}
+	}
+}
+
+// Cells that contradict their numbers, their row or what a version is are an error, and no rows.
+func TestDecodeVersions(t *testing.T) {
+	cell := func(row string, kind byte) []byte {
+		return cellblock.Append(nil, []byte(row), "t", []byte("q"), []byte("v"), 7, kind)
+	}
+	two := slices.Concat(cell("a", cellblock.Put), cell("a", cellblock.DeleteColumn), cell("b", cellblock.DeleteFamily))
+	for name, tc := range map[string]struct {
+		block  []byte
+		counts []uint32
+		want   string // rows and kinds, or what the error says
+	}{
+		"nothing":                  {nil, nil, ""},
+		"two rows":                 {two, []uint32{2, 0, 1}, "a03 b4 "},
+		"a row too few":            {two, []uint32{2}, "bytes after the last cell"},
+		"cells of two rows":        {two, []uint32{3}, "row 62 among cells of row 61"},
+		"a row of another type":    {cell("a", 5), []uint32{1}, "a cell of type 5 in row 61"},
+		"cells that are not there": {two, []uint32{2, 1 << 31}, "malformed"},
+	} {
+		rows, err := decodeVersions(tc.block, tc.counts)
+		got := ""
+		for _, r := range rows {
+			got += string(r.Key)
+			for _, v := range r.Versions {
+				got += fmt.Sprint(v.Kind)
+			}
+			got += " "
+		}
+		if err != nil {
+			got = err.Error()
+		}
+		if got != tc.want && (err == nil || !strings.Contains(got, tc.want)) {
+			t.Errorf("%s: got %s, want %s", name, got, tc.want)
 		}
 	}
 }

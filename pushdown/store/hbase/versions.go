@@ -61,11 +61,16 @@ func (st *Store) Versions(ctx context.Context, table, family string, keys store.
 		}
 		return rows, append(bytes.Clone(rows[len(rows)-1].Key), 0), nil
 	}
-	// The last region has no stop.
-	if len(region.Stop) == 0 || len(keys.Stop) != 0 && bytes.Compare(region.Stop, keys.Stop) >= 0 {
-		return rows, nil, nil
+	return rows, afterRegion(region.Stop, keys.Stop), nil
+}
+
+// afterRegion returns the key at which the next region begins, nil if nothing is wanted from there on. The last region
+// has no stop.
+func afterRegion(stop, wanted []byte) []byte {
+	if len(stop) == 0 || len(wanted) != 0 && bytes.Compare(stop, wanted) >= 0 {
+		return nil
 	}
-	return rows, region.Stop, nil
+	return stop
 }
 
 // versionsRequest returns the request of Versions. Without partial results and heartbeats
