@@ -73,7 +73,9 @@ func TestParseNodes(t *testing.T) {
 		len(got.Unusable) != 2 {
 		t.Errorf("got %v without %v, %v, want one that can be used", got.Nodes, got.Unusable, err)
 	}
-	for _, in := range []string{"", "a:1", "//", "// ,", "//a", "//a:1/hbase", "//a:0", "//a:1?x=y"} {
+	for _, in := range []string{
+		"", "a:1", "//", "// ,", "//a", "//a:1/hbase", "//a:0", "//a:1?x=y", "//a/b:1", "//a?b:1",
+	} {
 		if got, err := ParseNodes(in); err == nil {
 			t.Errorf("%q: got %v, want an error", in, got.Nodes)
 		}

@@ -144,11 +144,7 @@ func parseHost(s string) (string, error) {
 	if !strings.Contains(s, ":") {
 		return net.JoinHostPort(s, strconv.Itoa(defaultZKPort)), nil
 	}
-	host, port, err := net.SplitHostPort(s)
-	if err != nil {
-		return "", fmt.Errorf("host %q: %w", s, err)
-	}
-
+	host, port, _ := net.SplitHostPort(s) // both are empty if it cannot be split
 	n, err := strconv.ParseUint(port, 10, 16)
 	if err != nil || n == 0 || host == "" {
 		return "", fmt.Errorf("host %q: want HOST:PORT with a port of 1 to 65535", s)

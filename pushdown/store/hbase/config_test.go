@@ -1,11 +1,45 @@
 package hbase
 
 import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
+	"downpour/pushdown/process/logtest"
+
 	"github.com/google/go-cmp/cmp"
 )
+
+// Addresses are completed, and those that cannot be used are left out, however the configuration was made.
+func TestConfig_addresses(t *testing.T) {
+	for want, c := range map[string]Config{
+		`"zk1:2181,zk2:1" "/hbase" []`: {Quorum: " zk1 ,zk:0, zk2:1"},
+		`"zk1:2181" "/other" []`:       {Quorum: "zk1/hbase", Root: "/other"},
+		`"" "" ["a:1" "[::1]:2"]`:      {Nodes: []string{"a:1", "b:0", "c", "[::1]:2"}},
+	} {
+		got, err := c.complete()
+		if text := fmt.Sprintf("%q %q %q", got.Quorum, got.Root, got.Nodes); text != want || err != nil {
+			t.Errorf("got %s, %v, want %s", text, err, want)
+		}
+	}
+}
+
+// What is left out of the addresses is logged.
+func TestOpen_unusable(t *testing.T) {
+	logs := new(logtest.Log)
+	st, err := Open(Config{Quorum: "zk:1", Unusable: []error{errors.New("no port")},
+		Logger: slog.New(slog.NewTextHandler(logs, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	st.Close()
+	if text := logs.String(); !strings.Contains(text, "no port") || !strings.Contains(text, "DOWNPOUR_STORE") {
+		t.Errorf("got %q, want the variable and its fault", text)
+	}
+}
 
 // A time that is not set is the default that its comment names, and one that is set stays.
 func TestConfig_times(t *testing.T) {

@@ -99,6 +99,14 @@ func TestSecured_calls(t *testing.T) {
 	}
 }
 
+// Servers that authenticate us want to serve the principal that we are.
+func TestSecured_user(t *testing.T) {
+	c := startSecured(t, steady(kerberostest.Server{}))
+	if got := c.st.cfg.routing(nil).Calls.EffectiveUser; got != "downpour@TEST.EXAMPLE" {
+		t.Errorf("we are %s to servers, want our principal", got)
+	}
+}
+
 // manyCalls writes and reads small and large rows from many goroutines at once.
 func (c *cluster) manyCalls() {
 	c.CreateTable("t", []string{"t"}, []byte("r1"))
