@@ -44,7 +44,7 @@ func (st *Store) Inspect(ctx context.Context, table, family string) (store.Inspe
 		return store.Inspection{}, fmt.Errorf("cannot ask the master for its version: %w", err)
 	}
 	r, err := parseRelease(version)
-	if err == nil && r.before(2, 0) {
+	if r.before(2, 0) { // as one is that is not a number, which may be any
 		st.appendResults.Store(true) // known even if the rest cannot be found out
 	}
 	found := store.Inspection{Version: version}
@@ -77,10 +77,8 @@ func (st *Store) masterVersion(ctx context.Context) (string, error) {
 	request, response := &pb.GetClusterStatusRequest{}, &pb.GetClusterStatusResponse{}
 	request.ProtoReflect().SetUnknown(protowire.AppendVarint(protowire.AppendTag(nil, fieldStatusOption,
 		protowire.VarintType), 0))
-	if err := st.router.CallMaster(ctx, "", "GetClusterStatus", request, response); err != nil {
-		return "", err
-	}
-	return response.GetClusterStatus().GetHbaseVersion().GetVersion(), nil
+	err := st.router.CallMaster(ctx, "", "GetClusterStatus", request, response)
+	return response.GetClusterStatus().GetHbaseVersion().GetVersion(), err
 }
 
 // awaitTokens returns an error if the table's first region gives no version token. Short faults,

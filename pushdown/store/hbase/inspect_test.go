@@ -37,6 +37,9 @@ func TestInspect(t *testing.T) {
 			if diff := cmp.Diff(store.Inspection{Version: version, Lacks: want}, got); diff != "" || err != nil {
 				t.Errorf("%v, (-want +got):\n%s", err, diff)
 			}
+			if got, want := c.st.appendResults.Load(), version[:2] == "1."; got != want {
+				t.Errorf("appends return their cells: %t, want %t", got, want)
+			}
 
 			c.mustRead(store.Scan{}, lines)
 			c.mustRead(store.Scan{MaxRows: 2}, lines[:3]) // the second row has two cells
@@ -80,6 +83,21 @@ func TestInspect_nodes(t *testing.T) {
 		if err := st.Close(); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// A region that moves does not keep us from finding out, and a master that does not say its version is named.
+func TestInspect_faults(t *testing.T) {
+	c := start(t, hbasefake.Options{Version: "1.2.6"})
+	c.fill(1)
+	must(c.st.Regions(c.ctx, "t", nil, nil))
+	c.MoveRegion("t", nil)
+	if got, err := c.st.Inspect(c.ctx, "t", "t"); err != nil || len(got.Lacks) != 2 {
+		t.Errorf("moved: %+v, %v, want what is lacking", got, err)
+	}
+	c.disturb("GetClusterStatus", 1, hbasefake.Fault{Kind: hbasefake.Refuse, Exception: doNotRetry})
+	if _, err := c.st.Inspect(c.ctx, "t", "t"); err == nil || !strings.Contains(err.Error(), "for its version: ") {
+		t.Errorf("refused: %v, want that the version is not known", err)
 	}
 }
 

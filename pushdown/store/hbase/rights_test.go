@@ -77,6 +77,9 @@ func TestCheckReadable(t *testing.T) {
 					t.Errorf("got %v, want %q in it", err, want)
 				}
 			}
+			if n := c.Calls("HasUserPermissions"); (n > 0) != (tc.denied != nil && !tc.elsewhere) {
+				t.Errorf("%d questions of a cluster that checks rights: %t", n, tc.denied != nil)
+			}
 			if (told != "") != (tc.unknown != "") || !strings.Contains(told, tc.unknown) {
 				t.Errorf("told %q, want %q in it", told, tc.unknown)
 			}
@@ -225,7 +228,7 @@ func (q *questions) CheckReadable(ctx context.Context, of []store.Families) erro
 func TestReadAnswer(t *testing.T) {
 	of := []store.Families{{Table: "t", Names: []string{"a", "b"}}}
 	for name, reply := range map[string][]byte{"none": nil, "one": {8, 1}, "three": {8, 1, 8, 1, 8, 1},
-		"damaged": {8}} {
+		"damaged": {8}, "damaged behind": {8, 1, 8, 1, 8}} {
 		if _, err := readAnswer(of, reply); err == nil || errors.Is(err, store.ErrDenied) ||
 			!strings.Contains(err.Error(), "cannot ask") {
 			t.Errorf("%s: got %v, want that it cannot be asked", name, err)

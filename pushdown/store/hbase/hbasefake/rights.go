@@ -1,6 +1,7 @@
 package hbasefake
 
 import (
+	"bytes"
 	"github.com/tsuna/gohbase/pb"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
@@ -29,7 +30,8 @@ func (s *server) capabilities() (proto.Message, []byte, error) {
 }
 
 // permissions executes MasterService.HasUserPermissions, whose messages gohbase lacks, for the right to read
-// families of tables. In the request permission is field 2, and in that the table's permission 4: table 1, family 2.
+// families of tables. In the request permission is field 2, and in that the table's permission 4: table 1, family 2,
+// action 4, which is 0 for READ.
 func (s *server) permissions(param []byte) (proto.Message, []byte, error) {
 	if s.c.version.before(2, 2) {
 		return nil, nil, lacks("HasUserPermissions")
@@ -39,7 +41,8 @@ func (s *server) permissions(param []byte) (proto.Message, []byte, error) {
 		for _, table := range bytesFields(permission, 4) {
 			var name pb.TableName
 			names, families := bytesFields(table, 1), bytesFields(table, 2)
-			if len(names) != 1 || len(families) != 1 || proto.Unmarshal(names[0], &name) != nil {
+			if len(names) != 1 || len(families) != 1 || proto.Unmarshal(names[0], &name) != nil ||
+				!bytes.HasSuffix(table, []byte{4 << 3, 0}) {
 				return nil, nil, throw(doNotRetry, "permission %x", permission)
 			}
 			has := uint64(1)
