@@ -1,11 +1,9 @@
 package hbase
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -62,10 +60,7 @@ func (st *Store) TableExists(ctx context.Context, name string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if err := st.router.CheckDisabled(ctx, name); err != nil {
-		return true, err
-	}
-	return true, nil
+	return true, st.router.CheckDisabled(ctx, name)
 }
 
 // tableSchema returns the description of a table that is sent to the master.
@@ -86,7 +81,6 @@ func tableSchema(spec store.TableSpec) (*pb.TableSchema, error) {
 			family.Attributes = append(family.Attributes,
 				&pb.BytesBytesPair{First: []byte(name), Second: []byte(value)})
 		}
-		slices.SortFunc(family.Attributes, func(a, b *pb.BytesBytesPair) int { return bytes.Compare(a.First, b.First) })
 		schema.ColumnFamilies = append(schema.ColumnFamilies, family)
 	}
 	return schema, nil
@@ -112,7 +106,7 @@ func (st *Store) checkSchema(ctx context.Context, table string, want *pb.TableSc
 			continue
 		}
 		for _, a := range f.Attributes {
-			if v, ok := got[string(a.First)]; !ok || !strings.EqualFold(v, string(a.Second)) {
+			if v := got[string(a.First)]; !strings.EqualFold(v, string(a.Second)) {
 				wrong = append(wrong, fmt.Errorf("family %q: %s: got %q, want %q", f.Name, a.First, v, a.Second))
 			}
 		}
@@ -142,14 +136,11 @@ func (st *Store) awaitProcedure(ctx context.Context, table string, id uint64) er
 		}
 
 		// It is still under way.
-		timer := time.NewTimer(delay)
 		select {
-		case <-timer.C:
+		case <-time.After(delay):
 		case <-st.life.Context().Done():
-			timer.Stop()
 			return store.ErrClosed
 		case <-ctx.Done():
-			timer.Stop()
 			return fmt.Errorf("%w: table %q: %w: the master still works on it", store.ErrUnavailable, table,
 				context.Cause(ctx))
 		}

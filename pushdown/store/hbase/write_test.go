@@ -15,6 +15,8 @@ import (
 	"downpour/pushdown/store/hbase/hbasefake"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/tsuna/gohbase/pb"
+	"google.golang.org/protobuf/proto"
 )
 
 // disturb gives the fault to every n-th call of a method, from the first on.
@@ -287,7 +289,7 @@ func TestCreateTable_attributes(t *testing.T) {
 	spec := store.TableSpec{Name: "t", Splits: [][]byte{[]byte("m")}, Families: []store.FamilySpec{
 		{
 			Name:       "t",
-			Attributes: map[string]string{"BLOOMFILTER": "ROW", "VERSIONS": "1", "MOB_THRESHOLD": "7"},
+			Attributes: map[string]string{"BLOOMFILTER": "ROW", "VERSIONS": "2", "MOB_THRESHOLD": "7"},
 		}}}
 
 	c := start(t, hbasefake.Options{})
@@ -311,6 +313,55 @@ func TestCreateTable_attributes(t *testing.T) {
 	c.Disable(spec.Name)
 	_, err := c.st.TableExists(c.ctx, spec.Name)
 	wantError(t, err, store.ErrUnavailable)
+}
+
+// A table is created once the master says that it has finished, and not if it says otherwise.
+func TestCreateTable_procedure(t *testing.T) {
+	const running, finished = pb.GetProcedureResultResponse_RUNNING, pb.GetProcedureResultResponse_FINISHED
+	for name, tc := range map[string]struct {
+		states []pb.GetProcedureResultResponse_State // one after another, the last one without end
+		class  string                                // of the exception
+		want   error
+		says   string
+	}{
+		"takes long": {states: []pb.GetProcedureResultResponse_State{running, running, running, finished}},
+		"never":      {states: []pb.GetProcedureResultResponse_State{running}, want: store.ErrUnavailable},
+		"unknown": {states: []pb.GetProcedureResultResponse_State{pb.GetProcedureResultResponse_NOT_FOUND},
+			says: "does not know procedure 1"},
+		"exists": {states: []pb.GetProcedureResultResponse_State{running, finished},
+			class: "org.apache.hadoop.hbase.TableExistsException", want: store.ErrTableExists},
+		"refused":  {states: []pb.GetProcedureResultResponse_State{finished}, class: doNotRetry, says: doNotRetry},
+		"not told": {says: doNotRetry},
+	} {
+		slowly(t, func(c *cluster) {
+			c.SetHook(func(call hbasefake.Call) hbasefake.Fault {
+				if call.Method != "getProcedureResult" {
+					return hbasefake.Fault{}
+				}
+				if len(tc.states) == 0 {
+					return hbasefake.Fault{Kind: hbasefake.Refuse, Exception: doNotRetry}
+				}
+				return hbasefake.Fault{Change: func(m proto.Message) {
+					r := m.(*pb.GetProcedureResultResponse)
+					r.State = tc.states[min(call.N, len(tc.states)-1)].Enum()
+					if tc.class != "" && r.GetState() == finished {
+						r.Exception = &pb.ForeignExceptionMessage{
+							GenericException: &pb.GenericExceptionMessage{ClassName: &tc.class},
+						}
+					}
+				}}
+			})
+			err := c.st.CreateTable(c.ctx, store.TableSpec{Name: "new", Families: []store.FamilySpec{{Name: "t"}}})
+			if (err != nil) != (tc.want != nil || tc.says != "") || tc.want != nil && !errors.Is(err, tc.want) ||
+				errors.Is(err, store.ErrTableExists) != (tc.want == store.ErrTableExists) ||
+				tc.says != "" && !strings.Contains(err.Error(), tc.says) {
+				t.Errorf("%s: %v, want %v %s", name, err, tc.want, tc.says)
+			}
+			if n := c.Calls("getProcedureResult"); n < len(tc.states) || n > int(bound/time.Second)+10 {
+				t.Errorf("%s: asked %d times, want %d, or about once a second", name, n, len(tc.states))
+			}
+		})
+	}
 }
 
 // A table whose regions no server has opened is not created yet.
