@@ -1,12 +1,15 @@
 package pebble
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"downpour/pushdown/process/wait"
@@ -106,7 +109,9 @@ func TestReclaim_whilePutsAreRefused(t *testing.T) {
 
 // Where less is free than a step writes at most, a step is smaller; where not even one range fits,
 // there is no room.
-func TestReclaim_steps(t *testing.T) {
+func TestReclaim_steps(t *testing.T) { synctest.Test(t, reclaimSteps) }
+
+func reclaimSteps(t *testing.T) {
 	const metrics, hours, series = 20, 40, 65
 	s, disk := openNarrow(t)
 	hoursOf(t, s, metrics, hours, series)
@@ -114,7 +119,8 @@ func TestReclaim_steps(t *testing.T) {
 		s.db.Compact(t.Context(), []byte{0}, []byte{0xff, 0}, true)); err != nil {
 		t.Fatal(err)
 	}
-	bounds, err := s.bounds("t", pastHours(0, metrics, 10))
+	past := pastHours(0, metrics, 10)
+	bounds, err := s.bounds("t", past)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,6 +137,15 @@ func TestReclaim_steps(t *testing.T) {
 		left = left[n:]
 	}
 	disk.free.Store(keepFree + 1000)
+	empty := store.KeyRange{Start: []byte{0, 0, 0}, Stop: []byte{0, 0, 0, 1}}
+	if err := s.Reclaim(t.Context(), "t", append([]store.KeyRange{empty}, past...)); !errors.Is(err, store.ErrFull) {
+		t.Errorf("with room for the first range alone: %v", err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := s.reclaimSome(ended, bounds); !errors.Is(err, context.Canceled) {
+		t.Errorf("a context that has ended: %v", err)
+	}
 	if _, err := s.reclaimSome(t.Context(), bounds); !errors.Is(err, store.ErrFull) {
 		t.Errorf("with hardly any room: %v", err)
 	}
@@ -146,4 +161,42 @@ func TestReclaim_steps(t *testing.T) {
 		t.Errorf("a step that writes all tables again, with room for a part: %v", err)
 	}
 	disk.free.Store(1 << 29)
+}
+
+// A step writes the tables that have a part of its ranges, and in a small database those that a table of level 0
+// among them spans.
+func TestReclaim_writtenAnew(t *testing.T) {
+	s := openMem(t, Options{})
+	table := func(size uint64, first, last string) pebble.SSTableInfo {
+		var i pebble.SSTableInfo
+		i.Size = size
+		i.Smallest.UserKey = appendKey(nil, "t", []byte(first), "t", nil)
+		i.Largest.UserKey = appendKey(nil, "t", []byte(last), "t", nil)
+		return i
+	}
+	const mib = 1 << 20
+	for _, c := range []struct {
+		top   []pebble.SSTableInfo
+		below uint64 // bytes of each of three tables: b to c, d to e, f to g
+		want  uint64
+	}{
+		{nil, 10 * mib, 10 * mib},
+		{[]pebble.SSTableInfo{table(1, "a", "c")}, 10 * mib, 10 * mib}, // not of the range
+		{[]pebble.SSTableInfo{table(1, "b", "d")}, 10 * mib, 20*mib + 1},
+		{[]pebble.SSTableInfo{table(1, "e", "g")}, 10 * mib, 20*mib + 1},
+		{[]pebble.SSTableInfo{table(1, "c", "d"), table(2, "e", "f1")}, 10 * mib, 30*mib + 3},
+		{[]pebble.SSTableInfo{table(1, "c", "f1"), table(2, "d", "d1")}, 10 * mib, 30*mib + 3},
+		{[]pebble.SSTableInfo{table(1, "b", "g")}, 30 * mib, 30*mib + 1},
+	} {
+		levels := [][]pebble.SSTableInfo{
+			c.top, {table(c.below, "b", "c")}, {table(c.below, "d", "e"), table(c.below, "f", "g")},
+		}
+		bounds := []pebble.KeyRange{{
+			Start: appendKey(nil, "t", []byte("d"), "", nil),
+			End:   appendKey(nil, "t", []byte("e1"), "", nil),
+		}}
+		if got := s.writtenAnew(levels, bounds, 1); got != c.want {
+			t.Errorf("%d tables of level 0, %d MiB each below: got %d, want %d", len(c.top), c.below/mib, got, c.want)
+		}
+	}
 }

@@ -308,5 +308,4 @@ func (s *scanners) end() {
 	for c := range s.open {
 		c.end(store.ErrClosed)
 	}
-	s.open = nil
 }
