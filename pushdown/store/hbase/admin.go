@@ -1,9 +1,11 @@
 package hbase
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -81,6 +83,8 @@ func tableSchema(spec store.TableSpec) (*pb.TableSchema, error) {
 			family.Attributes = append(family.Attributes,
 				&pb.BytesBytesPair{First: []byte(name), Second: []byte(value)})
 		}
+		// In one order, so that a request is the same each time.
+		slices.SortFunc(family.Attributes, func(a, b *pb.BytesBytesPair) int { return bytes.Compare(a.First, b.First) })
 		schema.ColumnFamilies = append(schema.ColumnFamilies, family)
 	}
 	return schema, nil

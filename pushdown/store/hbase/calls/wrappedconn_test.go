@@ -139,6 +139,9 @@ func TestWrappedConn_oneToken(t *testing.T) {
 	if _, err := c.Read(make([]byte, 10)); err != io.ErrUnexpectedEOF {
 		t.Errorf("of a token without its last byte: %v", err)
 	}
+	if err := noEOF(io.ErrClosedPipe); err != io.ErrClosedPipe {
+		t.Errorf("another error became %v", err)
+	}
 }
 
 // A header that cannot be read is no refusal, whatever it begins with.
