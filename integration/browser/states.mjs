@@ -481,7 +481,8 @@ test('the start page lists metrics with small charts, newest first, finds them, 
   await until('cards', async () => (await cards()).length === 48);
   await page.keyboard.press('/');
   await page.keyboard.type('app7');
-  await page.locator('#metric-list [role=option]').first().waitFor();
+  const first = page.locator('#metric-list [role=option]').first();
+  await until('names for all that is typed', async () => (await first.textContent()) === 'app7.requests');
   await page.keyboard.press('Enter');
   await untilAddress(/m=avg:auto:app7\.requests$/);
   await untilStatus(page, 'live');
