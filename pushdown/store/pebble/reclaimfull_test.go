@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -138,8 +139,15 @@ func reclaimSteps(t *testing.T) {
 	}
 	disk.free.Store(keepFree + 1000)
 	empty := store.KeyRange{Start: []byte{0, 0, 0}, Stop: []byte{0, 0, 0, 1}}
-	if err := s.Reclaim(t.Context(), "t", append([]store.KeyRange{empty}, past...)); !errors.Is(err, store.ErrFull) {
-		t.Errorf("with room for the first range alone: %v", err)
+	err = s.Reclaim(t.Context(), "t", append([]store.KeyRange{empty}, past...))
+	if !errors.Is(err, store.ErrFull) {
+		t.Fatalf("with room for the first range alone: %v", err)
+	}
+	var need, free int
+	_, text, _ := strings.Cut(err.Error(), " to write ")
+	if _, err := fmt.Sscanf(text, "%d KiB of tables again: %d KiB are free", &need, &free); err != nil ||
+		need <= 0 || need > 30<<10 || free != keepFree>>10 {
+		t.Errorf("got %q, want that %d KiB are free, and how much is wanted of 20 MiB", text, keepFree>>10)
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -175,6 +183,21 @@ func TestReclaim_writtenAnew(t *testing.T) {
 		return i
 	}
 	const mib = 1 << 20
+	bounds := func(rows ...string) (all []pebble.KeyRange) {
+		for _, row := range rows {
+			all = append(all, pebble.KeyRange{
+				Start: appendKey(nil, "t", []byte(row), "", nil),
+				End:   appendKey(nil, "t", []byte(row+"~"), "", nil),
+			})
+		}
+		return all
+	}
+	levels := func(below uint64, top ...pebble.SSTableInfo) [][]pebble.SSTableInfo {
+		return [][]pebble.SSTableInfo{
+			top, {table(below, "b", "c")}, {table(below, "d", "e"), table(below, "f", "g")},
+		}
+	}
+	dToE := []pebble.KeyRange{{Start: bounds("d")[0].Start, End: bounds("e")[0].End}}
 	for _, c := range []struct {
 		top   []pebble.SSTableInfo
 		below uint64 // bytes of each of three tables: b to c, d to e, f to g
@@ -188,15 +211,31 @@ func TestReclaim_writtenAnew(t *testing.T) {
 		{[]pebble.SSTableInfo{table(1, "c", "f1"), table(2, "d", "d1")}, 10 * mib, 30*mib + 3},
 		{[]pebble.SSTableInfo{table(1, "b", "g")}, 30 * mib, 30*mib + 1},
 	} {
-		levels := [][]pebble.SSTableInfo{
-			c.top, {table(c.below, "b", "c")}, {table(c.below, "d", "e"), table(c.below, "f", "g")},
-		}
-		bounds := []pebble.KeyRange{{
-			Start: appendKey(nil, "t", []byte("d"), "", nil),
-			End:   appendKey(nil, "t", []byte("e1"), "", nil),
-		}}
-		if got := s.writtenAnew(levels, bounds, 1); got != c.want {
+		if got := s.writtenAnew(levels(c.below, c.top...), dToE, 1); got != c.want {
 			t.Errorf("%d tables of level 0, %d MiB each below: got %d, want %d", len(c.top), c.below/mib, got, c.want)
+		}
+	}
+	// Rows that are deleted are not written: those of later ranges, too, if their tables are.
+	create(t, s)
+	b := s.newBatch(0)
+	for _, row := range []string{"d1", "f1"} {
+		b.put("t", []byte(row), "t", nil, 1, make([]byte, 100))
+	}
+	if err := errors.Join(s.commit(b), s.Flush(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	for last, want := range map[string]uint64{"e": 20*mib + 1, "g": 30*mib + 1} {
+		ranges := bounds("d", "f")
+		counted := ranges
+		if last == "e" {
+			counted = ranges[:1]
+		}
+		deleted, err := s.diskBytes(counted)
+		if err != nil || deleted == 0 {
+			t.Fatal(deleted, err)
+		}
+		if got := s.writtenAnew(levels(10*mib, table(1, "c", last)), ranges, 1); got != want-deleted {
+			t.Errorf("with a table of level 0 up to %s: got %d, want %d without %d", last, got, want, deleted)
 		}
 	}
 }
