@@ -217,21 +217,27 @@ func TestCloseEndsScans(t *testing.T) {
 	s := openMem(t, Options{})
 	create(t, s)
 	apply(t, s, cell(store.Put, "a", "q", "1"), cell(store.Put, "b", "q", "1"))
-	sc, err := s.Scan(t.Context(), store.Scan{Table: "tsdb", BlockBytes: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := sc.Next(); err != nil {
-		t.Fatal(err)
+	var scans [2]store.Scanner
+	for i := range scans {
+		sc, err := s.Scan(t.Context(), store.Scan{Table: "tsdb", BlockBytes: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := sc.Next(); err != nil {
+			t.Fatal(err)
+		}
+		scans[i] = sc
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := sc.Next(); !errors.Is(err, store.ErrClosed) {
-		t.Errorf("next after the store's close: %v, want ErrClosed", err)
-	}
-	if err := sc.Close(); err != nil {
-		t.Error(err)
+	for _, sc := range scans {
+		if _, err := sc.Next(); !errors.Is(err, store.ErrClosed) {
+			t.Errorf("next after the store's close: %v, want ErrClosed", err)
+		}
+		if err := sc.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
