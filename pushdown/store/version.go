@@ -11,10 +11,10 @@ type Versioner interface {
 	// and before the second was made has seen the same cells, and so would a scan that is
 	// opened at some moment while the second call runs.
 	//
-	// A token takes several calls, of which the last ones only prove the result of the first:
-	// Version may return between them, and proof waits for them. If it returns an error,
-	// which it does once ctx has ended, no conclusion from the token may be used. proof may
-	// be called more than once.
+	// A token takes several calls, and the last ones only prove the result of the first.
+	// Version may return before those; proof waits for them. If proof returns an error,
+	// as it does once ctx has ended, no conclusion from the token may be used. It may be
+	// called more than once.
 	//
 	// Tokens may differ although nothing has changed in the range: after a change of
 	// other rows nearby, after a flush, on a new connection. The empty token means that

@@ -44,7 +44,7 @@ func (st *Store) Inspect(ctx context.Context, table, family string) (store.Inspe
 		return store.Inspection{}, fmt.Errorf("cannot ask the master for its version: %w", err)
 	}
 	r, err := parseRelease(version)
-	if r.before(2, 0) { // as one is that is not a number, which may be any
+	if r.before(2, 0) { // also if the version is not a number: the server may be as old
 		st.appendResults.Store(true) // known even if the rest cannot be found out
 	}
 	found := store.Inspection{Version: version}

@@ -93,6 +93,10 @@ func (st *Store) runActions(ctx context.Context, table string, actions []*action
 		}
 		pending = left
 
+		// Some actions remain, so there must be a reason to classify.
+		if err == nil {
+			err = errLeftOut
+		}
 		if err := retry.AfterFailure(err); err != nil {
 			for _, a := range pending {
 				a.finish(err)
@@ -113,7 +117,7 @@ type regionBatch struct {
 }
 
 // sendRound sends every action once, to all servers at the same time. It returns
-// one of the errors that left actions unfinished, nil only if none is left.
+// one of the errors that left actions unfinished.
 func (st *Store) sendRound(ctx context.Context, table string, actions []*action) error {
 	servers, failure := st.groupByServer(ctx, table, actions)
 

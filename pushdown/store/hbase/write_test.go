@@ -330,8 +330,8 @@ func TestCreateTable_procedure(t *testing.T) {
 			says: "does not know procedure 1"},
 		"exists": {states: []pb.GetProcedureResultResponse_State{running, finished},
 			class: "org.apache.hadoop.hbase.TableExistsException", want: store.ErrTableExists},
-		"refused":  {states: []pb.GetProcedureResultResponse_State{finished}, class: doNotRetry, says: doNotRetry},
-		"not told": {says: doNotRetry},
+		"refused":      {states: []pb.GetProcedureResultResponse_State{finished}, class: doNotRetry, says: doNotRetry},
+		"not answered": {says: doNotRetry},
 	} {
 		slowly(t, func(c *cluster) {
 			c.SetHook(func(call hbasefake.Call) hbasefake.Fault {

@@ -47,9 +47,8 @@ func TestScan_shortCells(t *testing.T) {
 	}
 }
 
-// Blocks of a scan begin small, for those who want the first rows alone, and double until they are as large as was
-// wanted.
-func TestScan_blocksGrow(t *testing.T) {
+// openBlocks opens a store of 64 rows, each as large as the first block of a scan.
+func openBlocks(t *testing.T) *Store {
 	s := openMem(t, Options{IdleFlush: -1})
 	create(t, s)
 	var ms []store.Mutation
@@ -57,6 +56,13 @@ func TestScan_blocksGrow(t *testing.T) {
 		ms = append(ms, cell(store.Put, fmt.Sprintf("row%05d", i), "q", strings.Repeat("v", firstBlock)))
 	}
 	apply(t, s, ms...)
+	return s
+}
+
+// Blocks of a scan begin small, for those who want the first rows alone, and double until they are as large as was
+// wanted.
+func TestScan_blocksGrow(t *testing.T) {
+	s := openBlocks(t)
 	sc, err := s.Scan(t.Context(), store.Scan{Table: "tsdb", BlockBytes: 16 * firstBlock})
 	if err != nil {
 		t.Fatal(err)
@@ -72,13 +78,7 @@ func TestScan_blocksGrow(t *testing.T) {
 
 // The rows of a scan's last block are its own, also once it has given the memory of small blocks back.
 func TestScan_ownRows(t *testing.T) {
-	s := openMem(t, Options{IdleFlush: -1})
-	create(t, s)
-	var ms []store.Mutation
-	for i := range 64 {
-		ms = append(ms, cell(store.Put, fmt.Sprintf("row%05d", i), "q", strings.Repeat("v", firstBlock)))
-	}
-	apply(t, s, ms...)
+	s := openBlocks(t)
 	next := func(sc store.Scanner) []store.Row {
 		t.Helper()
 		rows, err := sc.Next()

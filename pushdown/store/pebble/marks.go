@@ -132,6 +132,10 @@ func (b *batch) putMark(kind, name string, value []byte) {
 // note adds to a batch that is about to become visible the changes of those of its groups
 // that are watched. names are those of all its groups. The caller holds Store.change.
 func (m *marks) note(b *batch, names []string) {
+	if !m.on.Load() {
+		return // batches come here for version tokens alone, too
+	}
+
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, name := range names {

@@ -325,7 +325,7 @@ func TestWatch_ranges(t *testing.T) {
 		t.Errorf("watch of other rows: %q, lost %t, notified %d times", rows, lost, notified[1])
 	}
 	if rows, lost := taken(watches[2]); len(rows) != 0 || lost || notified[2] != 0 {
-		t.Errorf("watch of rows beside: %q, lost %t, notified %d times", rows, lost, notified[2])
+		t.Errorf("watch of rows next to them: %q, lost %t, notified %d times", rows, lost, notified[2])
 	}
 	if _, lost := taken(watches[3]); !lost || notified[3] != 1 {
 		t.Errorf("watch of rows that are all deleted: lost %t, notified %d times", lost, notified[3])

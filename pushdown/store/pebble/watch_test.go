@@ -31,9 +31,9 @@ func taken(w store.Watch) (rows []string, lost bool) {
 // other.
 func TestWatch(t *testing.T) {
 	s := openWatched(t)
-	told := 0
+	calls := 0
 	ranges := []store.KeyRange{keyRange("b", "d"), keyRange("d", "d5"), keyRange("x", "")}
-	w, err := s.Watch("tsdb", ranges, func() { told++ })
+	w, err := s.Watch("tsdb", ranges, func() { calls++ })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,8 +69,8 @@ func TestWatch(t *testing.T) {
 		store.CellKey{Row: []byte("cc"), Family: "t", Qualifier: []byte("n")}, 1); err != nil {
 		t.Fatal(err)
 	}
-	if told != 8 {
-		t.Errorf("told %d times, want 8", told)
+	if calls != 8 {
+		t.Errorf("called %d times, want 8", calls)
 	}
 	rows, lost := taken(w)
 	if diff := cmp.Diff([]string{"b", "c\x00\x01", "cc", "c\xff", "d4", "x", "\xff\xff"}, rows); diff != "" || lost {
@@ -121,7 +121,7 @@ func TestWatch_writes(t *testing.T) {
 		"r3": {Row: []byte("r3"), Cut: true},
 	}
 	for _, w := range watches {
-		if diff := cmp.Diff(want, told(w), cmpopts.EquateEmpty()); diff != "" {
+		if diff := cmp.Diff(want, changesOf(w), cmpopts.EquateEmpty()); diff != "" {
 			t.Error(diff)
 		}
 	}
@@ -131,7 +131,7 @@ func TestWatch_writes(t *testing.T) {
 	}
 	apply(t, s, all...)
 	cut := 0
-	for _, c := range told(watches[0]) {
+	for _, c := range changesOf(watches[0]) {
 		if c.Cut {
 			cut++
 		}
@@ -140,14 +140,14 @@ func TestWatch_writes(t *testing.T) {
 		t.Errorf("%d rows with a write too many, want 1", cut)
 	}
 	watches[0].Close()
-	told(watches[1])
-	if apply(t, s, m(store.Append, "r", "q", "e")); len(told(watches[0])) != 0 || len(told(watches[1])) != 1 {
+	changesOf(watches[1])
+	if apply(t, s, m(store.Append, "r", "q", "e")); len(changesOf(watches[0])) != 0 || len(changesOf(watches[1])) != 1 {
 		t.Error("after one of two watches is closed, want changes of the other alone")
 	}
 }
 
-// told are the changes that a watch has collected, by row.
-func told(w store.Watch) map[string]store.Change {
+// changesOf returns the changes that a watch has collected, by row.
+func changesOf(w store.Watch) map[string]store.Change {
 	out := map[string]store.Change{}
 	changes, _ := w.Take()
 	for _, c := range changes {

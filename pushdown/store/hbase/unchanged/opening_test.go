@@ -412,3 +412,16 @@ func TestVersion_catalogHangs(t *testing.T) {
 		t.Errorf("the server was asked %d times, want once; error %v, want %v", n, err, errMetaSilent)
 	}
 }
+
+// Without read points nothing is proven about hbase:meta, and without ZooKeeper it is not found.
+func TestCurrentCatalog_failures(t *testing.T) {
+	c := start(t, hbasefake.Options{NoReadPoint: true})
+	if _, err := c.st.currentCatalog(c.ctx); !errors.Is(err, ErrNoReadPoint) {
+		t.Errorf("got %v, want %v", err, ErrNoReadPoint)
+	}
+	other := c.another(ProofExact)
+	c.StopZooKeeper()
+	if _, err := other.currentCatalog(c.ctx); err == nil || errors.Is(err, ErrNoReadPoint) {
+		t.Errorf("without ZooKeeper: got %v", err)
+	}
+}

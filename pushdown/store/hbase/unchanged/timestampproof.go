@@ -154,8 +154,8 @@ func (p *Prover) stampedVersion(ctx context.Context, table, family string, r sto
 	spans := p.observedSpans(s, family, r)
 	work, inner := errgroup.WithContext(ctx)
 	work.SetLimit(spansAtOnce)
-	for _, s := range spans {
-		work.Go(func() error { return p.observeSpan(inner, s) })
+	for _, span := range spans {
+		work.Go(func() error { return p.observeSpan(inner, span) })
 	}
 	if err := work.Wait(); err != nil {
 		return "", err
@@ -315,7 +315,6 @@ func (p *Prover) changeSince(ctx context.Context, loc *regions.Location, span sp
 	if _, err := p.router.CallConn(ctx, loc, call); err != nil {
 		return 0, err
 	}
-
 	return firstStamp(call.Response.(*pb.ScanResponse), call.Cells)
 }
 

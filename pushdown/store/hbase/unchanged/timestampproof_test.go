@@ -294,8 +294,8 @@ func TestStampedVersion_once(t *testing.T) {
 	}
 }
 
-// A range of a region that is written to elsewhere costs two lists of files when it is first asked for
-// again, and then one scan and one list each time. Its table is described once.
+// A range of a region that is written to elsewhere costs a list of files at its second token, and from then on
+// one scan and one list. Its table is described once.
 func TestStampedVersion_calls(t *testing.T) {
 	c := startStamped(t)
 	c.pass(2 * maxStampAge * time.Millisecond)
@@ -501,4 +501,34 @@ func TestStampedVersion_large(t *testing.T) {
 	}
 	c.Flush("t")
 	c.rest()
+}
+
+// No cell is a proof only where the reply says that the region's rest was looked at.
+func TestFirstStamp_end(t *testing.T) {
+	for _, e := range []struct {
+		reply *pb.ScanResponse
+		want  error
+	}{
+		{&pb.ScanResponse{MoreResultsInRegion: proto.Bool(false)}, nil},
+		{&pb.ScanResponse{MoreResultsInRegion: proto.Bool(true)}, errSlowProof},
+		{&pb.ScanResponse{}, errSlowProof},
+		{&pb.ScanResponse{MoreResultsInRegion: proto.Bool(false), HeartbeatMessage: proto.Bool(true)}, errSlowProof},
+	} {
+		if stamp, err := firstStamp(e.reply, nil); stamp != 0 || !errors.Is(err, e.want) {
+			t.Errorf("%v: got %d, %v, want %v", e.reply, stamp, err, e.want)
+		}
+	}
+}
+
+// Marks of one store share a list of files, also while those of another are listed.
+func TestMarkTable_shared(t *testing.T) {
+	var m markTable
+	first := m.shared("t", "one", []string{"a", "b"})
+	m.shared("t", "two", []string{"c"})
+	if again := m.shared("t", "one", []string{"a", "b"}); &again[0] != &first[0] {
+		t.Error("an equal list is a copy")
+	}
+	if other := m.shared("t", "one", []string{"a", "d"}); other[1] != "d" {
+		t.Errorf("got %q, want the new list", other)
+	}
 }

@@ -72,15 +72,15 @@ const (
 // these, except for the last one if it gives cells the time of their data: users of
 // tokens exclude such rows.
 //
-// Source: HRegion, RegionScannerImpl, MultiVersionConcurrencyControl,
-// RSRpcServices.newRegionScanner, AssignRegionHandler, TransitRegionStateProcedure
-// and RegionStateStore of HBase 2.5.
-//
 // # Before it is proven
 //
 // If the regions seem to be in the states that were observed last, their token is
 // returned while their openings are read for the second time. Otherwise Version returns
 // once the token is proven: only proven states are observed.
+//
+// Source: HRegion, RegionScannerImpl, MultiVersionConcurrencyControl,
+// RSRpcServices.newRegionScanner, AssignRegionHandler, TransitRegionStateProcedure
+// and RegionStateStore of HBase 2.5.
 func (p *Prover) Version(ctx context.Context, table, family string,
 	r store.KeyRange) (token string, proof func() error, err error) {
 	if err := p.life.Begin(); err != nil {
@@ -112,8 +112,8 @@ func versionError(table string, r store.KeyRange, err error) error {
 	return fmt.Errorf("cannot get a version token of table %q from key %x: %w", table, r.Start, calls.WithoutStack(err))
 }
 
-// retryReopened makes an attempt, and a second one if the cached openings were out of date: the first one
-// brings the current ones. So two are enough unless regions keep moving.
+// retryReopened makes an attempt, and a second one if the cached openings were out of date. The first one
+// has read the current ones, so two are enough unless regions keep moving.
 func retryReopened(attempt func() error) error {
 	err := attempt()
 	if errors.Is(err, errReopened) {
@@ -130,6 +130,7 @@ func (p *Prover) exactVersion(inner, ctx context.Context, table, family string,
 	if err != nil {
 		return "", nil, err
 	}
+
 	// If the states are those observed last, their token is known, and may be used while
 	// it is being proven.
 	if token, ok := p.history.lastToken(family, s.states); ok {

@@ -2,11 +2,13 @@ package unchanged
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
 	"downpour/pushdown/store"
 	"downpour/pushdown/store/hbase/hbasefake"
+	"downpour/pushdown/store/hbase/regions"
 	"downpour/pushdown/store/storetest"
 )
 
@@ -178,5 +180,68 @@ func TestVersion_coprocessor(t *testing.T) {
 	c.AlterTable("t", "coprocessor$1", "|org.example.Observer|1073741823|")
 	if _, second, err := c.versions(store.KeyRange{}); second != "" || !errors.Is(err, ErrExpiring) {
 		t.Errorf("version token %x, error %v, want %v", second, err, ErrExpiring)
+	}
+}
+
+// Of two attempts the second may succeed, a third is not made, and another error ends the first.
+func TestRetryReopened(t *testing.T) {
+	other := errors.New("other")
+	for want, outcomes := range map[string][]error{
+		"1 <nil>":                  {nil},
+		"2 <nil>":                  {errReopened, nil},
+		"2 " + errReopened.Error(): {errReopened, errReopened},
+		"1 other":                  {other},
+		"2 other":                  {fmt.Errorf("wrapped: %w", errReopened), other},
+	} {
+		n := 0
+		err := retryReopened(func() error { n++; return outcomes[n-1] })
+		if got := fmt.Sprint(n, err); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
+// A region whose opening is read before its server is called, and that is elsewhere, is located again.
+func TestVersion_movedBeforeFirst(t *testing.T) {
+	c := start(t, hbasefake.Options{})
+	c.fill(3)
+	if _, err := c.st.router.Locate(c.ctx, "t", nil); err != nil {
+		t.Fatal(err)
+	}
+	c.MoveRegion("t", []byte("r0000"))
+	if _, err := c.version(store.KeyRange{}); !errors.Is(err, regions.ErrMoved) {
+		t.Errorf("got %v, want %v", err, regions.ErrMoved)
+	}
+	if _, err := c.version(store.KeyRange{}); err != nil {
+		t.Error(err)
+	}
+}
+
+// A token of known states is returned before the openings of its regions were read again. Its
+// proof fails if one was opened again before the read point was taken.
+func TestVersion_early(t *testing.T) {
+	c := start(t, hbasefake.Options{})
+	c.fill(3)
+	want := c.stableVersion(store.KeyRange{})
+	for _, reopened := range []bool{false, true} {
+		release := make(chan struct{})
+		c.OnReadPoint(func(table string) {
+			if table == regions.MetaTable {
+				<-release
+			}
+		})
+		token, proof, err := c.st.Version(c.ctx, "t", "t", store.KeyRange{})
+		if token != want || err != nil {
+			t.Errorf("got token %x, error %v, want %x", token, err, want)
+		}
+		if reopened {
+			c.Snapshot("t", "s")
+			c.RestoreSnapshot("t", "s")
+		}
+		close(release)
+		if err := proof(); (err != nil) != reopened || reopened && !strings.Contains(err.Error(), `table "t"`) {
+			t.Errorf("opened again %v: the proof is %v", reopened, err)
+		}
+		c.OnReadPoint(nil)
 	}
 }
