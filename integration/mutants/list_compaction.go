@@ -15,7 +15,7 @@ var ofCompaction = []mutant{
 		test: "TestJob_hidden",
 	}, {
 		name: "replace-is-done-whatever-a-compaction-put", file: "pushdown/store/hbase/replace.go",
-		old: "return x.Timestamp <= newest && (", new: "return x.Timestamp < 0 && (",
+		old: "return x.Timestamp <= newest && !", new: "return x.Timestamp < 0 && !",
 		test: "TestReplace_compacted",
 	}, {
 		name: "compaction-puts-whatever-came", file: "pushdown/store/hbase/changeif.go",

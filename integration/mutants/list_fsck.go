@@ -92,7 +92,7 @@ var ofFsck = []mutant{
 		test: "TestReplace_others",
 	}, {
 		name: "replace-puts-at-the-servers-time", file: "pushdown/store/hbase/replace.go",
-		old: "				m.Value = x.Value\n", new: "				m.Value, m.Timestamp = x.Value, 0\n",
+		old: "				Timestamp: x.Timestamp,\n", new: "",
 		test: "TestReplace_others",
 	},
 }

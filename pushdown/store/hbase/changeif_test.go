@@ -486,6 +486,7 @@ func TestDecodeVersions(t *testing.T) {
 		"nothing":                  {nil, nil, ""},
 		"two rows":                 {two, []uint32{2, 0, 1}, "a03 b4 "},
 		"a row too few":            {two, []uint32{2}, "bytes after the last cell"},
+		"a row too many":           {two, []uint32{2, 1, 1}, "malformed"},
 		"cells of two rows":        {two, []uint32{3}, "row 62 among cells of row 61"},
 		"a row of another type":    {cell("a", 5), []uint32{1}, "a cell of type 5 in row 61"},
 		"cells that are not there": {two, []uint32{2, 1 << 31}, "malformed"},

@@ -44,8 +44,7 @@ func (st *Store) Drain(ctx context.Context, s store.Scan) (store.ScanStats, erro
 	return sc.stats, nil
 }
 
-// discardReply counts a reply and requests the next one. It returns false at the
-// end of the scan.
+// discardReply counts a reply. It returns false at the end of the scan.
 func (s *scanner) discardReply(call *calls.Call) bool {
 	response := call.Response.(*pb.ScanResponse)
 	// A server need not repeat the id in later replies.
@@ -63,12 +62,5 @@ func (s *scanner) discardReply(call *calls.Call) bool {
 		s.server.open, s.resumeKey = false, s.server.loc.Stop
 	}
 	// A region without a stop key is the last of its table.
-	if regionEnds && len(s.resumeKey) == 0 || s.exhausted(s.resumeKey) {
-		return false
-	}
-
-	if s.server.open {
-		s.send(s.nextRequest(s.server.loc))
-	}
-	return true
+	return !(regionEnds && len(s.resumeKey) == 0) && !s.exhausted(s.resumeKey)
 }

@@ -154,11 +154,25 @@ func TestMulti_leavesOutAlways(t *testing.T) {
 			{Row: []byte("r0002"), Family: "t", Value: []byte("1")}})
 	var partial *store.ApplyError
 	if !errors.As(err, &partial) || len(partial.Failed) != 1 || partial.Failed[0] != 1 ||
-		!strings.Contains(err.Error(), "left out") {
-		t.Fatalf("got %v, want mutation 1 alone to have failed, for it is left out", err)
+		!errors.Is(err, errReply) || !strings.Contains(err.Error(), "left out") {
+		t.Fatalf("got %v, want mutation 1 alone to have failed, for its server has left it out", err)
 	}
 	if n := c.Calls("Multi"); n > regions.MaxUnknowns+2 {
 		t.Errorf("%d calls, want at most %d", n, regions.MaxUnknowns+2)
+	}
+	if _, err := c.st.Get(c.ctx, "t", "t", [][]byte{[]byte("r0009")}); !errors.Is(err, errReply) {
+		t.Errorf("a row is left out: %v", err)
+	}
+	if c.st.appendResults.Load() {
+		t.Error("appends want their results, want that only after one was left out")
+	}
+
+	// The reason may be that of the whole call.
+	c.SetHook(func(hbasefake.Call) hbasefake.Fault {
+		return hbasefake.Fault{Kind: hbasefake.Refuse, Exception: "java.io.IOException"}
+	})
+	if err := c.st.Apply(c.ctx, "t", puts("r0001")); err == nil || !strings.Contains(err.Error(), "IOException") {
+		t.Errorf("got %v, want what the server has answered", err)
 	}
 }
 

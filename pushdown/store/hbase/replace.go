@@ -174,8 +174,7 @@ func (r *replacer) dropCompacted(ctx context.Context) error {
 		}
 
 		return deletes(i) && slices.ContainsFunc(now[string(c.Read.Key)], func(x store.Cell) bool {
-			o, ok := expected[string(x.Qualifier)]
-			return x.Timestamp <= newest && (!ok || !sameCell(o, x))
+			return x.Timestamp <= newest && !sameCell(expected[string(x.Qualifier)], x)
 		})
 	})
 	return nil
@@ -229,9 +228,6 @@ func asRead(row store.Row) store.Condition {
 
 // readAgain returns the cells of the live rows, by key.
 func (r *replacer) readAgain(ctx context.Context) (map[string][]store.Cell, error) {
-	if len(r.live) == 0 {
-		return nil, nil
-	}
 	keys := make([][]byte, len(r.live))
 	for k, i := range r.live {
 		keys[k] = r.changes[i].Read.Key
@@ -277,7 +273,7 @@ func byQualifier(cells []store.Cell) map[string]store.Cell {
 func hidden(c *store.Replacement, cells []store.Cell) bool {
 	now := byQualifier(cells)
 	for _, x := range c.Read.Cells {
-		if o, ok := now[string(x.Qualifier)]; !ok || !sameCell(o, x) {
+		if !sameCell(now[string(x.Qualifier)], x) {
 			return false
 		}
 	}
@@ -315,23 +311,17 @@ func (r *replacer) apply(ctx context.Context, kind store.MutationKind) error {
 			mutations = append(mutations, marker)
 		}
 		for _, x := range cells {
-			m := store.Mutation{
+			mutations = append(mutations, store.Mutation{
 				Kind:      kind,
 				Row:       c.Read.Key,
 				Family:    r.family,
 				Qualifier: x.Qualifier,
 				Timestamp: x.Timestamp,
-			}
-			if kind == store.Put {
-				m.Value = x.Value
-			}
-			mutations = append(mutations, m)
+				Value:     x.Value, // a deletion needs none
+			})
 		}
 		mutations = append(mutations, marker)
 	}
 
-	if len(mutations) == 0 {
-		return nil
-	}
 	return r.rows.Apply(ctx, r.table, mutations)
 }

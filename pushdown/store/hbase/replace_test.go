@@ -179,6 +179,137 @@ func TestReplace_compacted(t *testing.T) {
 	}
 }
 
+// steps records what is put and deleted, by column.
+type steps struct {
+	*versions
+	did string
+}
+
+func (s *steps) Apply(ctx context.Context, table string, mutations []store.Mutation) error {
+	for _, m := range mutations {
+		s.did += fmt.Sprintf("%s%q ", map[store.MutationKind]string{store.Put: "+"}[m.Kind], m.Qualifier)
+	}
+	s.did += "| "
+	return s.versions.Apply(ctx, table, mutations)
+}
+
+// A marker of the change is before puts without a condition, and behind them as behind deletions. A row without
+// deletions gets none for them.
+func TestReplace_markers(t *testing.T) {
+	for want, deletes := range map[string]int{
+		`"\xff" +"ab" "\xff" | "a" "b" "\xff" | `: 2,
+		`"\xff" +"ab" "\xff" | | `:                0,
+	} {
+		v := &steps{versions: newVersions()}
+		v.unconditional = true
+		v.put("a", "a", 980)
+		v.put("b", "b", 980)
+		read := v.row()
+		r := &replacer{
+			rows: v,
+			changes: []store.Replacement{{
+				Read:   read,
+				Put:    []store.Cell{{Qualifier: []byte("ab"), Value: []byte("ab"), Timestamp: 980}},
+				Delete: read.Cells[:deletes],
+			}},
+			outcomes: make([]store.Outcome, 1),
+			moment:   v.moment,
+		}
+		if err := r.run(t.Context()); err != nil || v.did != want || r.outcomes[0] != store.Replaced {
+			t.Errorf("%d deletions: %s, %v, outcome %d, want %s", deletes, v.did, err, r.outcomes[0], want)
+		}
+	}
+}
+
+// failing is a store that cannot change rows on conditions now.
+type failing struct{ *versions }
+
+func (f failing) ChangeIf(context.Context, string, string, []store.ConditionalChange) ([]bool, error) {
+	return nil, store.ErrUnavailable
+}
+
+// What another writer does at a step decides the outcome, as does a cell without a time.
+func TestReplace_outcomes(t *testing.T) {
+	for name, tc := range map[string]struct {
+		at   int // before which step
+		does func(v *versions)
+		time int64 // of the put
+		want store.Outcome
+		kept bool // the old cells are
+	}{
+		"nothing":               {2, func(*versions) {}, 980, store.Replaced, false},
+		"a cell without a time": {2, func(*versions) {}, 0, store.Undatable, false},
+		"another value":         {2, func(v *versions) { v.put("a", "X", 0) }, 980, store.Changed, false},
+		"the same value again":  {2, func(v *versions) { v.put("a", "a", 0) }, 980, store.Changed, false},
+		"the same value again, before HBase 2.4": {2, func(v *versions) {
+			v.put("a", "a", 0)
+			v.unconditional = true
+		}, 980, store.Changed, false},
+		"another column": {2, func(v *versions) {
+			v.remove("a", 0)
+			v.put("aa", "a", 980)
+		}, 980, store.Changed, true},
+		"between reading and put": {3, func(v *versions) { v.put("a", "X", 0) }, 980, store.Changed, false},
+		"another job puts the same, next to a column for a moment": {3, func(v *versions) {
+			v.put("ab", "ab", 980)
+			v.put("x", "x", 0)
+			v.between = func(int) { v.remove("x", 0) }
+		}, 980, store.Changed, false},
+		"a deletion is undone": {6, func(v *versions) { delete(v.deleted, "a") }, 980, store.Changed, false},
+	} {
+		v := newVersions()
+		v.put("a", "a", 980)
+		v.put("b", "b", 970)
+		v.between = func(step int) {
+			if step == tc.at {
+				tc.does(v)
+			}
+		}
+		read := v.row()
+		r := &replacer{
+			rows: v,
+			changes: []store.Replacement{{
+				Read:   read,
+				Put:    []store.Cell{{Qualifier: []byte("ab"), Value: []byte("ab"), Timestamp: tc.time}},
+				Delete: read.Cells,
+			}},
+			outcomes: make([]store.Outcome, 1),
+			moment:   v.moment,
+		}
+		if tc.kept {
+			r.changes[0].Delete = nil
+		}
+		if err := r.run(t.Context()); err != nil || r.outcomes[0] != tc.want {
+			t.Errorf("%s: outcome %d, %v, want %d; the row has %s", name, r.outcomes[0], err, tc.want, v.text())
+		}
+	}
+	r := &replacer{rows: failing{newVersions()}, changes: make([]store.Replacement, 1),
+		outcomes: make([]store.Outcome, 1), moment: newVersions().moment}
+	r.changes[0].Put = []store.Cell{{Timestamp: 1}}
+	wantError(t, r.run(t.Context()), store.ErrUnavailable)
+}
+
+// Rows may come in any order.
+func TestReplace_order(t *testing.T) {
+	slowly(t, func(c *cluster) {
+		c.KeepVersions("t")
+		if err := c.st.Apply(c.ctx, "t", puts("r1", "r2")); err != nil {
+			t.Fatal(err)
+		}
+		var changes []store.Replacement
+		for _, row := range must(c.st.Get(c.ctx, "t", "t", [][]byte{[]byte("r2"), []byte("r1")})) {
+			put := row.Cells[0]
+			put.Qualifier = []byte("new")
+			changes = append(changes, store.Replacement{Read: row, Put: []store.Cell{put}, Delete: row.Cells})
+		}
+		got, err := c.st.Replace(c.ctx, "t", "t", changes)
+		if err != nil || !slices.Equal(got, []store.Outcome{store.Replaced, store.Replaced}) {
+			t.Errorf("outcomes %v, %v, want both replaced", got, err)
+		}
+		c.mustRead(store.Scan{}, []string{"r1 new v", "r2 new v"})
+	})
+}
+
 // Whatever another writer does before any step of a replacement, what it has put is there in the
 // end, and so is each value that the row had, unless the other writer has removed it or put
 // another in its place. What was removed or written over before the put is no part of it, where the server knows

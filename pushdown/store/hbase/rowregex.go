@@ -68,12 +68,8 @@ func checkPattern(p *store.KeyPattern) error {
 	return nil
 }
 
-// sortedValues returns the values in ascending order, as the trie needs them. They are copied only
-// if they are not sorted.
+// sortedValues returns a copy of the values in ascending order, as the trie needs them.
 func sortedValues(values [][]byte) [][]byte {
-	if slices.IsSortedFunc(values, bytes.Compare) {
-		return values
-	}
 	values = slices.Clone(values)
 	slices.SortFunc(values, bytes.Compare)
 	return values
@@ -130,9 +126,6 @@ func writeTrie(b *strings.Builder, values [][]byte) {
 
 // dropBytes returns the values without their first n bytes.
 func dropBytes(values [][]byte, n int) [][]byte {
-	if n == 0 {
-		return values
-	}
 	rest := make([][]byte, len(values))
 	for i, v := range values {
 		rest[i] = v[n:]

@@ -22,11 +22,12 @@ func TestPattern(t *testing.T) {
 		return out
 	}
 	for want, p := range map[string]store.KeyPattern{
-		`(?s)^.{7}`: {Head: 7, NameLen: 3, ValueLen: 3},
+		`(?s)^.{7}`:   {Head: 7, NameLen: 3, ValueLen: 3},
+		`(?s)^\x61\z`: {NameLen: 1, Exact: true, Wants: []store.Want{{Name: []byte("a")}}},
 		`(?s)^.{7}(?:.{6})*?\x00\x00\x01\x00\x00[\x01-\x03]`: {Head: 7, NameLen: 3, ValueLen: 3,
 			Wants: []store.Want{{
 				Name:   []byte("\x00\x00\x01"),
-				Values: values("\x00\x00\x01", "\x00\x00\x02", "\x00\x00\x03"),
+				Values: values("\x00\x00\x02", "\x00\x00\x01", "\x00\x00\x03"),
 			}}},
 		`(?s)^.{7}(?:.{6})*?\x00\x00\x01.{3}(?:.{6})*?\x00\x00\x02\x5c\x45\x0a`: {Head: 7, NameLen: 3, ValueLen: 3,
 			Wants: []store.Want{{Name: []byte("\x00\x00\x01")},
@@ -42,8 +43,12 @@ func TestPattern(t *testing.T) {
 			}},
 		},
 	} {
+		before := fmt.Sprintf("%q", p.Wants)
 		if got := Pattern(&p); got != want {
 			t.Errorf("%+v:\n got %s\nwant %s", p, got, want)
+		}
+		if after := fmt.Sprintf("%q", p.Wants); after != before {
+			t.Errorf("got %s after, want the values as they were", after)
 		}
 	}
 }
@@ -184,6 +189,11 @@ func TestPattern_isShort(t *testing.T) {
 }
 
 func TestCheckPattern(t *testing.T) {
+	for _, p := range []store.KeyPattern{{NameLen: 1, ValueLen: 0}, {NameLen: 0, ValueLen: 1}} {
+		if err := checkPattern(&p); err != nil {
+			t.Errorf("%+v: %v", p, err)
+		}
+	}
 	for _, p := range []store.KeyPattern{
 		{Head: -1, NameLen: 1, ValueLen: 1},
 		{Head: 1},

@@ -118,9 +118,7 @@ func (s *scanner) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	if s.err == nil {
-		s.err = store.ErrClosed
-	}
+	s.err = store.ErrClosed
 	s.releaseServer()
 	return nil
 }
@@ -180,15 +178,6 @@ func (s *scanner) awaitReply() (*calls.Call, error) {
 	}
 	s.server.inFlight = nil
 	s.st.router.Invalidate(s.server.loc, s.server.conn, err)
-
-	if err != nil {
-		switch calls.Classify(err) {
-		case calls.ClassRetry, calls.ClassBusy, calls.ClassUnknown:
-			// The server may still keep the scanner: releaseServer closes it there.
-		default:
-			s.server.open = false
-		}
-	}
 	return call, err
 }
 
@@ -203,10 +192,7 @@ func (s *scanner) openNextRegion() error {
 	if !ok || s.exhausted(key) {
 		return io.EOF
 	}
-	if !bytes.Equal(key, s.resumeKey) {
-		s.resumeKey = bytes.Clone(key)
-	}
-
+	s.resumeKey = bytes.Clone(key)
 	loc, err := s.st.router.Locate(s.ctx, s.scan.Table, s.resumeKey)
 	if err != nil {
 		return err
@@ -412,7 +398,7 @@ func (s *scanner) resumeAfter(err error) error {
 }
 
 // releaseServer gives up the server scanner. If it is open, or may be because a
-// call is in flight, it is closed in the background; otherwise the server would
+// call is in flight or has failed, it is closed in the background; otherwise the server would
 // keep it for a minute, until its lease expires.
 func (s *scanner) releaseServer() {
 	server := s.server

@@ -51,6 +51,10 @@ func TestOpenRequest_unknownFields(t *testing.T) {
 			t.Errorf("columns %v, behind a part of a row: limit %s, %d rows, want 58ad02 (301)", columns, limit, n)
 		}
 	}
+	versions := versionsRequest(&regions.Location{}, "t", store.KeyRange{}, 5).Scan
+	if got := fmt.Sprintf("%x", versions.ProtoReflect().GetUnknown()); !strings.Contains(got, "b80102") {
+		t.Errorf("versions: got %s, want a read type", got)
+	}
 	s.scan.BlockBytes, s.scan.Since = 77, 5
 	if m, err := s.openRequest(&regions.Location{}); err != nil || m.Scan.GetMaxResultSize() != 77 ||
 		m.Scan.GetTimeRange().GetFrom() != 5 {

@@ -26,6 +26,7 @@ type secured struct {
 	kdc    *kerberostest.KDC
 	dials  atomic.Int64
 	server func(n int64) kerberostest.Server // of the n-th connection, from 1; without its keytab
+	master string                            // the keytab of the master, if it has a principal of its own
 
 	mu      sync.Mutex
 	proxies map[string]string // by the address behind
@@ -63,6 +64,9 @@ func startSecured(t *testing.T, server func(n int64) kerberostest.Server, change
 			next := func() kerberostest.Server {
 				sv := s.server(s.dials.Add(1))
 				sv.Keytab = keytab
+				if s.master != "" && addr == s.Nodes()[0] {
+					sv.Keytab = s.master
+				}
 				return sv
 			}
 			proxy, stop, err := kerberostest.Listen(next, func() (net.Conn, error) { return net.Dial("tcp", addr) })
@@ -282,5 +286,27 @@ func TestSecured_kept(t *testing.T) {
 	}
 	if n := c.dials.Load(); n != dials {
 		t.Errorf("%d connections were made meanwhile, want none", n-dials)
+	}
+}
+
+// The master may have a principal of its own. A bootstrap node may be a master or a region server: the principal that a
+// node accepts is found, and used for it from then on.
+func TestSecured_masters(t *testing.T) {
+	c := startSecured(t, steady(kerberostest.Server{}), func(cfg *Config) { cfg.Security.Master = "hbase/master" })
+	c.master = c.kdc.AddPrincipal("hbase/master", "secret of the master")
+	for name, nodes := range map[string][]string{"zookeeper": nil, "master": c.Nodes()[:1], "region": c.Nodes()[1:]} {
+		cfg := c.st.cfg
+		if nodes != nil {
+			cfg.Quorum, cfg.Nodes = "", nodes
+		}
+		st := must(Open(cfg))
+		spec := store.TableSpec{Name: name, Families: []store.FamilySpec{{Name: "t"}}}
+		if err := st.CreateTable(c.ctx, spec); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := st.Apply(c.ctx, name, puts("a")); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		st.Close()
 	}
 }

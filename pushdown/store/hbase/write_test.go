@@ -521,3 +521,23 @@ func TestClose_ends(t *testing.T) {
 		wantError(t, <-results, store.ErrClosed)
 	}
 }
+
+// Each row is read once before cells of it are put if they are absent, whatever their order.
+func TestExisting_readsOnce(t *testing.T) {
+	c := start(t, hbasefake.Options{})
+	c.fill(3)
+	read := 0
+	c.SetHook(func(hbasefake.Call) hbasefake.Fault {
+		return hbasefake.Fault{Change: func(m proto.Message) {
+			read += len(m.(*pb.MultiResponse).RegionActionResult[0].ResultOrException)
+		}}
+	})
+	var cells []store.CellKey
+	for _, row := range []string{"r0002", "r0001", "r0002", "r0009"} {
+		cells = append(cells, store.CellKey{Row: []byte(row), Family: "t", Qualifier: []byte("q2")})
+	}
+	got, err := c.st.existing(c.ctx, "t", cells)
+	if diff := cmp.Diff([]bool{true, false, true, false}, got); err != nil || diff != "" || read != 3 {
+		t.Errorf("%v, %d rows read, want 3; -want +got:\n%s", err, read, diff)
+	}
+}

@@ -137,7 +137,7 @@ func isFirstReplica(location *emptypb.Empty) (bool, error) {
 func messagesIn(m proto.Message) func(yield func([]byte) bool) {
 	return func(yield func([]byte) bool) {
 		for b := range calls.UnknownFields(m, firstField, protowire.BytesType) {
-			if inner, n := protowire.ConsumeBytes(b); n >= 0 && !yield(inner) {
+			if inner, _ := protowire.ConsumeBytes(b); !yield(inner) {
 				return
 			}
 		}

@@ -202,17 +202,18 @@ func askNode[T any](ctx context.Context, b *bootstrapNodes, node string, questio
 	if err == nil {
 		err = b.sameCluster(ctx, c)
 	}
-	for i := 0; err == nil && i < len(questions); i++ {
-		q := questions[i]
+	if err == nil {
 		var reply *emptypb.Empty
-		if reply, err = callNode(ctx, c, q.method); err == nil {
+		var q question[T]
+		for _, q = range questions {
+			if reply, err = callNode(ctx, c, q.method); !calls.LacksMethod(err) {
+				break
+			}
+		}
+		if err == nil {
 			return q.parse(reply)
 		}
-		if calls.LacksMethod(err) && i+1 < len(questions) {
-			err = nil
-		}
 	}
-
 	if errors.Is(err, ctx.Err()) {
 		err = context.Cause(ctx)
 	}
@@ -231,7 +232,7 @@ func (b *bootstrapNodes) connect(ctx context.Context, node string) (c *calls.Con
 
 	var p *calls.Pool
 	for _, p = range pools {
-		if c, err = p.Get(ctx, node); err == nil || !refusesPrincipal(err) {
+		if c, err = p.Get(ctx, node); !refusesPrincipal(err) {
 			break
 		}
 	}

@@ -1,9 +1,11 @@
 package regions
 
 import (
+	"bytes"
 	"context"
 	"encoding/hex"
 	"errors"
+	"log/slog"
 	"net"
 	"runtime"
 	"slices"
@@ -48,6 +50,40 @@ func TestNodes_refreshed(t *testing.T) {
 	if _, err := c.r.locator.address(c.ctx, metaServer); err != nil {
 		t.Errorf("without the master: %v", err)
 	}
+}
+
+// The nodes that one has named stay when nobody names them any more.
+func TestNodes_kept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		c := startByNodes(t, hbasefake.Options{Network: new(networktest.Memory)},
+			func(c *hbasefake.Cluster) []string { return c.Nodes()[:1] },
+			func(cfg *Config) {
+				cfg.Calls.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+			})
+		if _, err := c.r.locator.address(c.ctx, metaServer); err != nil {
+			t.Fatal(err)
+		}
+		// Those that did not answer are queried like the others again.
+		c.r.nodes.noteAnswer(c.Nodes()[1], errNodeUnaware)
+		time.Sleep(nodesFor)
+		c.r.nodes.mu.Lock()
+		if failed := c.r.nodes.failed; len(failed) != 0 {
+			t.Errorf("after %v %v count as failed, want none", nodesFor, failed)
+		}
+		c.r.nodes.mu.Unlock()
+		synctest.Wait() // they are requested after the first look-up
+		c.SetHook(func(hbasefake.Call) hbasefake.Fault {
+			return hbasefake.Fault{Kind: hbasefake.Refuse, Exception: "java.io.IOException"}
+		})
+		time.Sleep(2 * nodesFor)
+		if order := c.r.nodes.order(); len(order) != 3 {
+			t.Errorf("got %v, want three nodes", order)
+		}
+		if !strings.Contains(log.String(), "bootstrap nodes stay as they are") {
+			t.Errorf("logged %s, want why", &log)
+		}
+	})
 }
 
 // A node that refuses connections is queried after the others from then on.
@@ -96,6 +132,74 @@ func TestNodes_silent(t *testing.T) {
 			t.Errorf("%d look-ups waited for the silent node, want at most 1", slow)
 		}
 	})
+}
+
+// When no node answers, the error has how long each of them was waited for.
+func TestNodes_allSilent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := startByNodes(t, hbasefake.Options{Network: new(networktest.Memory)},
+			func(c *hbasefake.Cluster) []string { return c.Nodes() })
+		c.SetHook(func(hbasefake.Call) hbasefake.Fault { return hbasefake.Fault{Kind: hbasefake.Hang} })
+		began := time.Now()
+		_, err := c.r.locator.address(c.ctx, metaServer)
+		for _, node := range c.Nodes() {
+			if err == nil || !strings.Contains(err.Error(), node+": no answer within 10s") {
+				t.Errorf("got %v, want that %s has not answered within 10 s", err, node)
+			}
+		}
+		if took := time.Since(began); took != 12*time.Second {
+			t.Errorf("it took %v, want 10 s and two until the third node is queried", took)
+		}
+	})
+}
+
+// Only a node that lacks a method gets the one in its place. Without that it is an error, as is another refusal.
+func TestNodes_lacks(t *testing.T) {
+	c := startByNodes(t, hbasefake.Options{}, func(c *hbasefake.Cluster) []string { return c.Nodes()[:1] })
+	for exception, masters := range map[string]int{"java.lang.UnsupportedOperationException": 1, "java.io.IOException": 0} {
+		c.SetHook(func(call hbasefake.Call) (f hbasefake.Fault) {
+			if call.Method == "GetActiveMaster" || call.Method == "GetMasters" {
+				f = hbasefake.Fault{Kind: hbasefake.Refuse, Exception: exception}
+			}
+			return f
+		})
+		if addr, err := c.r.locator.address(c.ctx, activeMaster); err == nil ||
+			!strings.Contains(err.Error(), exception) {
+			t.Errorf("%s: got %q, %v", exception, addr, err)
+		}
+		if n := c.Calls("GetMasters"); n != masters {
+			t.Errorf("%s: %d calls of GetMasters, want %d", exception, n, masters)
+		}
+	}
+	c.SetHook(nil)
+	if _, err := c.r.locator.address(c.ctx, activeMaster); err != nil || c.Calls("GetMasters") != 0 {
+		t.Errorf("%v after %d calls of GetMasters, want none where GetActiveMaster is known", err, c.Calls("GetMasters"))
+	}
+}
+
+// A connection to a node that is no help now is not used again.
+func TestNodes_reconnects(t *testing.T) {
+	dials := 0
+	c := startByNodes(t, hbasefake.Options{}, func(c *hbasefake.Cluster) []string { return c.Nodes()[:1] },
+		func(cfg *Config) {
+			dial := cfg.Calls.Dial
+			cfg.Calls.Dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
+				dials++
+				return dial(ctx, network, addr)
+			}
+		})
+	c.SetHook(func(hbasefake.Call) hbasefake.Fault {
+		return hbasefake.Fault{
+			Kind: hbasefake.Refuse, Exception: "org.apache.hadoop.hbase.NotAllMetaRegionsOnlineException",
+		}
+	})
+	if _, err := c.r.locator.address(c.ctx, activeMaster); err == nil {
+		t.Error("a node has answered that cannot")
+	}
+	c.SetHook(nil)
+	if _, err := c.r.locator.address(c.ctx, activeMaster); err != nil || dials != 2 {
+		t.Errorf("%v after %d dials, want 2", err, dials)
+	}
 }
 
 // What no node can tell is an error that says what each of them answered.
@@ -153,17 +257,25 @@ func TestNodes_errors(t *testing.T) {
 // At a node's address another cluster runs: it is not believed, whatever it says of
 // hbase:meta, for points would be written into that.
 func TestNodes_anotherCluster(t *testing.T) {
+	var log bytes.Buffer
 	c := startByNodes(t, hbasefake.Options{}, func(c *hbasefake.Cluster) []string { return c.Nodes() },
-		func(cfg *Config) { cfg.RetryTimeout = time.Nanosecond })
+		func(cfg *Config) {
+			cfg.RetryTimeout = time.Nanosecond
+			cfg.Calls.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		})
 	c.CreateTable("t", []string{"t"})
 	if err := c.r.get(c.ctx); err != nil {
 		t.Fatal(err)
 	}
 	c.SetClusterID("another")
 	c.r.locator.forget(metaServer, c.Nodes()[1])
+	log.Reset()
 	if addr, err := c.r.locator.address(c.ctx, metaServer); err == nil ||
 		!strings.Contains(err.Error(), "got a node of cluster another, want one of "+hbasefake.ClusterID) {
 		t.Errorf("got %s, %v", addr, err)
+	}
+	if !strings.Contains(log.String(), "ignoring a bootstrap node of another cluster") {
+		t.Errorf("logged %s, want a warning", &log)
 	}
 	c.SetClusterID(hbasefake.ClusterID)
 	if _, err := c.r.locator.address(c.ctx, metaServer); err != nil {
@@ -197,18 +309,54 @@ func TestNodeReplies(t *testing.T) {
 	if got, err := parseClusterID(message(id)); err != nil || got != "35f200e9-e8f3-4afd-b39d-17a0ee5f94c1" {
 		t.Errorf("cluster id: got %q, %v", got, err)
 	}
-	if _, err := parseActiveMaster(message("0a02 0801")); err == nil {
-		t.Error("a server without a name is taken")
-	}
 	const masters = "0a1a 0a16 0a096c6f63616c686f7374 10ba8f01 18b9ddcfd8a134 1001"
 	if got, err := parseMasters(message(masters)); err != nil || got != "localhost:18362" {
 		t.Errorf("masters: got %q, %v", got, err)
+	}
+	// Of several the first one counts, and of masters the active one.
+	const two = "0a0f 0a09 6c6f63616c686f7374 10ee8901 0a0f 0a09 6c6f63616c686f7374 108b9a01"
+	if got, err := parseActiveMaster(message(two)); err != nil || got != "localhost:17646" {
+		t.Errorf("two active masters: got %q, %v", got, err)
+	}
+	if got, err := parseMetaLocation(message(location + location)); err != nil || got != "localhost:19723" {
+		t.Errorf("two locations: got %q, %v", got, err)
 	}
 	for name, none := range map[string]string{"none": "",
 		"none that is active":         strings.TrimSuffix(masters, "1001") + "1000",
 		"one that says nothing of it": "0a18 0a16 0a096c6f63616c686f7374 10ba8f01 18b9ddcfd8a134"} {
 		if got, err := parseMasters(message(none)); !errors.Is(err, errNodeUnaware) {
 			t.Errorf("%s: got %q, %v", name, got, err)
+		}
+	}
+}
+
+// A reply that cannot be used is an error that says what is wrong.
+func TestNodeReplies_damaged(t *testing.T) {
+	for reply, tc := range map[string]struct {
+		parse func(*emptypb.Empty) (string, error)
+		want  string
+	}{
+		"0a00":                         {parseClusterID, "does not know"},
+		"0a01ff":                       {parseMasters, "master: proto"},
+		"0a020801":                     {parseActiveMaster, "server name: proto"},
+		"0a03 0a0161":                  {parseActiveMaster, `got host "a" and port 0`},
+		"0a04 0a00 1001":               {parseActiveMaster, `got host "" and port 1`},
+		"0a07 0a0161 1080 8004":        {parseActiveMaster, `got host "a" and port 65536`},
+		"0a02 0aff":                    {parseMetaLocation, "location of hbase:meta: proto"},
+		"0a0a 0a01ff 1205 0a0161 1001": {parseMetaLocation, "region of hbase:meta: proto"},
+		"0a07 1205 0a0161 1001":        {parseMetaLocation, "got no region"},
+	} {
+		b, err := hex.DecodeString(strings.ReplaceAll(reply, " ", ""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := &emptypb.Empty{}
+		m.ProtoReflect().SetUnknown(b)
+		if got, err := tc.parse(m); err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: got %q, %v, want %q", reply, got, err, tc.want)
+		}
+		if nodes, err := parseNodes(m); err == nil && !strings.HasPrefix(tc.want, "does not know") {
+			t.Errorf("%s: got nodes %v", reply, nodes)
 		}
 	}
 }
@@ -274,8 +422,10 @@ func TestNodes_order(t *testing.T) {
 	b.noteAnswer("c:1", errNodeUnaware)
 	b.noteAnswer("a:1", errNodeUnaware)
 	b.noteAnswer("a:1", nil)
-	for range 50 {
+	first := map[string]bool{}
+	for range 200 {
 		got := b.order()
+		first[got[0]] = true
 		if last := got[len(got)-1]; last != "c:1" {
 			t.Errorf("the last of %v is %s, want the one that did not answer", got, last)
 		}
@@ -283,26 +433,7 @@ func TestNodes_order(t *testing.T) {
 			t.Fatalf("got %v, want each once", got)
 		}
 	}
-}
-
-// One look-up of a table is made at a time, and the next when that is over. Other tables do not wait.
-func TestRegionCache_lockLookUp(t *testing.T) {
-	rc := newRegionCache()
-	for range 3 {
-		release, err := rc.lockLookUp(t.Context(), "t")
-		if err != nil {
-			t.Fatal(err)
-		}
-		ended, cancel := context.WithCancel(t.Context())
-		cancel()
-		if _, err := rc.lockLookUp(ended, "t"); !errors.Is(err, context.Canceled) {
-			t.Errorf("got %v while another looks up, want the end of the wait", err)
-		}
-		other, err := rc.lockLookUp(t.Context(), "other")
-		if err != nil {
-			t.Fatal(err)
-		}
-		other()
-		release()
+	if len(first) != 3 {
+		t.Errorf("only %v were the first of 200 orders, want each of the other three at times", first)
 	}
 }

@@ -35,3 +35,15 @@ func TestCheckChain(t *testing.T) {
 		t.Errorf("no region: got %v, want %v", err, store.ErrNoTable)
 	}
 }
+
+func TestInfo_decode(t *testing.T) {
+	for value, want := range map[string]bool{
+		"PBUF\x08\x01\x12\x0c\x0a\x07default\x12\x01t\x38\x00": false,
+		"PBUF\x08\x01\x12\x0c\x0a\x07default\x12\x01t\x38\x01": true,
+	} {
+		var info Info
+		if err := info.Decode([]byte(value)); err != nil || info.Table != "t" || info.Replica != want {
+			t.Errorf("%x: %+v, %v, want a replica: %t", value, info, err, want)
+		}
+	}
+}

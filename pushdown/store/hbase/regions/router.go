@@ -132,9 +132,7 @@ func (r *Router) Forget(loc *Location) { r.regions.forget(loc) }
 // has proved wrong.
 func (r *Router) Connect(ctx context.Context, loc *Location) (*calls.Conn, error) {
 	c, err := r.servers.Get(ctx, loc.Addr)
-	if err != nil {
-		r.Invalidate(loc, c, err)
-	}
+	r.Invalidate(loc, c, err)
 	return c, err
 }
 

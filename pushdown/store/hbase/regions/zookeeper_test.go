@@ -9,9 +9,11 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"downpour/pushdown/store"
+	"downpour/pushdown/store/hbase/calls"
 	"downpour/pushdown/store/hbase/hbasefake"
 )
 
@@ -103,25 +105,40 @@ func TestZooKeeper_nameless(t *testing.T) {
 	}
 }
 
-// Who waits for an operation hears of each fault at once, and the error at its end has the last one.
-func TestRetrier_told(t *testing.T) {
-	c := start(t, hbasefake.Options{})
-	c.CreateTable("t", []string{"t"})
-	c.StopZooKeeper()
-	ctx, cancel := context.WithCancelCause(c.ctx)
-	defer cancel(nil)
-	errEnough := errors.New("enough is told")
-	ctx = store.OnRetry(ctx, func(fault error) {
-		if !errors.Is(fault, errZooKeeper) || !strings.HasPrefix(fault.Error(), `table "t": `) {
-			t.Errorf("told of %v", fault)
+// Dialling ZooKeeper ends with the store, and so does a connection, which is closed once.
+func TestZooKeeper_dial(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		life := calls.NewLife()
+		ours, theirs := net.Pipe()
+		defer theirs.Close()
+		closed, kept := &conn{Conn: ours}, &conn{Conn: ours}
+		next := []*conn{closed, kept}
+		z := newZKDirectory(&Config{Calls: &calls.Config{
+			Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+				if len(next) == 0 {
+					<-ctx.Done()
+					return nil, ctx.Err()
+				}
+				nc := next[0]
+				next = next[1:]
+				return nc, nil
+			},
+		}}, life)
+		first, err := z.dial(t.Context(), "tcp", "zk:2181")
+		if err != nil {
+			t.Fatal(err)
 		}
-		cancel(errEnough)
+		first.Close()
+		if _, err := z.dial(t.Context(), "tcp", "zk:2181"); err != nil {
+			t.Fatal(err)
+		}
+		time.AfterFunc(time.Second, life.End)
+		if _, err := z.dial(t.Context(), "tcp", "zk:2181"); !errors.Is(err, context.Canceled) {
+			t.Errorf("at the end of the store: got %v", err)
+		}
+		synctest.Wait()
+		if closed.closed != 1 || kept.closed != 1 {
+			t.Errorf("closed %d and %d times, want each once", closed.closed, kept.closed)
+		}
 	})
-	err := c.r.get(ctx)
-	if !errors.Is(err, errEnough) {
-		t.Errorf("got %v, want %v", err, errEnough)
-	}
-	if !errors.Is(err, errZooKeeper) {
-		t.Errorf("got %v, want %v", err, errZooKeeper)
-	}
 }
