@@ -18,9 +18,6 @@ func (w *Worker) readLeases(ctx context.Context, due []*region) error {
 		names[i] = compaction.LeaseName(w.cfg.Table, r.Start)
 	}
 	w.leasesRead = time.Now()
-	if len(due) == 0 {
-		return nil
-	}
 	sights, err := w.cfg.Leases.Statuses(ctx, names)
 	if err != nil {
 		return err

@@ -29,7 +29,6 @@ func (k key) MarshalText() ([]byte, error) { return []byte(hex.EncodeToString(k)
 
 // UnmarshalText reads a key in hex.
 func (k *key) UnmarshalText(text []byte) (err error) {
-	*k = nil
 	if len(text) > 0 {
 		*k, err = hex.DecodeString(string(text))
 	}
@@ -81,9 +80,7 @@ func parseProgress(state []byte) (p progress, err error) {
 
 // fit makes a region's progress of what is known of keys up to p.Stop.
 func (p *progress) fit(stop []byte) {
-	none := len(p.Done) == 0 && p.Work == nil
-	beyond := len(p.Stop) > 0 && (len(stop) == 0 || bytes.Compare(stop, p.Stop) > 0)
-	if none || beyond {
+	if len(p.Stop) > 0 && (len(stop) == 0 || bytes.Compare(stop, p.Stop) > 0) {
 		*p = progress{}
 	}
 	p.Stop = stop

@@ -107,6 +107,19 @@ func TestProgress_empty(t *testing.T) {
 		t.Errorf("%d intervals, want far fewer than there are hours", steps)
 	}
 
+	// A step is twice as long as the one before, and as short as at first after one with rows.
+	p = progress{}
+	var got []int64
+	for _, rows := range []int64{1, 0, 0, 0, 1, 0} {
+		w := p.next(start)
+		got = append(got, (w.To-w.From)/hour)
+		w.Oldest, w.Rows = 300_000_000/hour*hour, rows
+		p.finish()
+	}
+	if want := []int64{6, 6, 12, 24, 48, 6}; !slices.Equal(got, want) {
+		t.Errorf("steps of %d hours, want %d", got, want)
+	}
+
 	p = progress{}
 	p.next(start).Oldest = math.MaxInt64
 	p.finish()
@@ -135,8 +148,10 @@ func TestProgress_fit(t *testing.T) {
 		t.Error("the table's end is beyond every key")
 	}
 
-	if _, err := parseProgress([]byte("{")); err == nil {
-		t.Error("a damaged state is read")
+	for _, state := range []string{"{", `{"stop":"6x"}`} {
+		if _, err := parseProgress([]byte(state)); err == nil {
+			t.Errorf("a damaged state is read: %s", state)
+		}
 	}
 }
 
@@ -166,10 +181,11 @@ func TestRegion_progressOf(t *testing.T) {
 // Regions are looked at in turn, a few at a time, from the one after the last on.
 func TestWorker_unseen(t *testing.T) {
 	w := &Worker{}
-	for _, start := range []string{"", "b", "c", "d"} {
+	for _, start := range []string{"", "b", "c", "d", "e"} {
 		w.regions = append(w.regions, &region{KeyRange: store.KeyRange{Start: []byte(start)}})
 	}
 	w.regions[2].due = time.Now().Add(time.Hour)
+	w.now = w.regions[4]
 	var got []string
 	var last []byte
 	for range 4 {

@@ -22,8 +22,8 @@ func serverLease(table, server string) string {
 // server has it.
 func (w *Worker) holdServer(ctx context.Context) {
 	for ctx.Err() == nil {
-		l, ok, err := w.cfg.Leases.Try(ctx, serverLease(w.cfg.Table, w.cfg.Beside))
-		if err == nil && ok {
+		l, ok, _ := w.cfg.Leases.Try(ctx, serverLease(w.cfg.Table, w.cfg.Beside))
+		if ok {
 			// It ends with ctx, or when it is lost: then it is taken again.
 			_ = l.Do(ctx, func(under context.Context) error {
 				<-under.Done()

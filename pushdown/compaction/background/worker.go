@@ -141,7 +141,7 @@ func (w *Worker) warn(why string) {
 // list brings the list of regions up to date, if it is old, and checks that the table may be
 // compacted.
 func (w *Worker) list(ctx context.Context) error {
-	if !w.listed.IsZero() && time.Since(w.listed) < listEvery {
+	if time.Since(w.listed) < listEvery {
 		return nil
 	}
 	if err := lease.CreateTable(ctx, w.cfg.Store, w.cfg.Leases.Table); err != nil {
@@ -159,7 +159,7 @@ func (w *Worker) list(ctx context.Context) error {
 	if err := w.share(ctx); err != nil {
 		return err
 	}
-	if len(all) > 0 && len(w.regions) == 0 {
+	if len(w.regions) == 0 {
 		w.cfg.Log.Info("no region to compact", "table", w.cfg.Table, "beside", w.cfg.Beside, "regions of others",
 			len(all))
 	}
@@ -214,7 +214,7 @@ func (w *Worker) known(r store.Region, before map[string]*region) *region {
 // round works on one region after the other, until none is due or the list of them is old. It
 // returns how long there is nothing to do.
 func (w *Worker) round(ctx context.Context) time.Duration {
-	for ctx.Err() == nil && !w.listed.IsZero() && time.Since(w.listed) < listEvery {
+	for ctx.Err() == nil && time.Since(w.listed) < listEvery {
 		if w.cfg.Beside != "" && time.Since(w.looked) >= readEvery && w.share(ctx) != nil {
 			w.listed = time.Time{} // list has the error
 			return 0

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"downpour/encoding"
+	"downpour/pushdown/compaction"
 	"downpour/pushdown/lease"
 	"downpour/pushdown/process/logtest"
 	"downpour/pushdown/store"
@@ -260,6 +261,9 @@ func metricsOf(w *world, worker *Worker) map[string]float64 {
 	for _, f := range families {
 		for _, m := range f.Metric {
 			got[f.GetName()] += m.GetCounter().GetValue() + m.GetGauge().GetValue()
+			for _, label := range m.Label {
+				got[label.GetValue()]++
+			}
 		}
 	}
 	return got
@@ -269,7 +273,7 @@ func checkMetrics(w *world, worker *Worker) {
 	w.Helper()
 	got := metricsOf(w, worker)
 	if got["downpour_compaction_compacted_total"] != float64(w.rows) || got["downpour_compaction_rate"] != 10_000 ||
-		got["downpour_compaction_left_total"] == 0 || got["downpour_compaction_intervals_total"] < 12 {
+		got["downpour_compaction_left_total"] == 0 || got[compaction.None.String()] != 0 || got["downpour_compaction_intervals_total"] < 12 {
 		w.Errorf("metrics: %v", got)
 	}
 }
@@ -445,5 +449,8 @@ func TestWorker_refused(t *testing.T) {
 		cancel()
 		w.all.Wait()
 		w.wantCompacted()
+		if n := metricsOf(w, worker)["downpour_compaction_failures_total"]; n < 10 {
+			w.Errorf("%v failures are counted, want one for each attempt", n)
+		}
 	})
 }
