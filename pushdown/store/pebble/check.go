@@ -108,11 +108,7 @@ func (c *checker) log() fatalLogger { return fatalLogger{c.opts.Logger, c.dir, c
 // tables are returned.
 func (c *checker) tablesInUse(e *examination, tables []string) ([]string, error) {
 	p := c.opts.pebbleOptions(c.log())
-	p.FS, p.Lock, p.ReadOnly = c.opts.FS, c.lock, true
-	// A check repairs nothing, so pebble is shown the MANIFEST as a repair would leave it.
-	if e.manifest != nil {
-		p.FS = fileReplaced{c.opts.FS, e.manifestName, e.manifest}
-	}
+	p.FS, p.Lock, p.ReadOnly = repaired{c.opts.FS, e}, c.lock, true
 
 	db, err := pebble.Open(c.dir, p)
 	if err == nil {
@@ -148,19 +144,23 @@ func tableNames(files []string) (tables []string) {
 	return tables
 }
 
-// fileReplaced is a file system in which the file of one name has other content: the
-// MANIFEST is read as repaired without being repaired.
-type fileReplaced struct {
+// repaired is a file system in which pebble sees the MANIFEST, and its markers, as a repair
+// would leave them. A check repairs nothing.
+type repaired struct {
 	vfs.FS
-	name string
-	data []byte
+	e *examination
 }
 
-func (r fileReplaced) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
-	if r.PathBase(name) == r.name {
-		return vfs.NewMemFile(r.data), nil
+func (r repaired) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
+	if r.e.manifest != nil && r.PathBase(name) == r.e.manifestName {
+		return vfs.NewMemFile(r.e.manifest), nil
 	}
 	return r.FS.Open(name, opts...)
+}
+
+func (r repaired) List(dir string) ([]string, error) {
+	names, err := r.FS.List(dir)
+	return append(names, r.e.markers...), err
 }
 
 func (c *checker) checkTables(ctx context.Context, tables []string, done func(tables, of int)) error {

@@ -86,6 +86,27 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+// A check of a store whose markers the next start repairs says so, and reads what it always reads.
+func TestCheck_markers(t *testing.T) {
+	killed, closed, _ := smallStore(t)
+	for state, i := range map[string]image{"killed": killed, "closed": closed} {
+		whole := check(t, i)
+		unversioned := maps.Clone(i)
+		maps.DeleteFunc(unversioned, func(name string, _ []byte) bool {
+			return strings.HasPrefix(name, "marker.format-version.")
+		})
+		for want, harmed := range map[string]image{
+			"marker.format-version.*: missing": unversioned,
+			"MANIFEST-000099: never written":   i.with("marker.manifest.000900.MANIFEST-000099", nil),
+		} {
+			r := check(t, harmed)
+			if len(r.Faults) != 1 || !strings.Contains(r.Faults[0].String(), want) || r.Tables != whole.Tables {
+				t.Errorf("%s: got %v of %d tables, want %q of %d", state, r.Faults, r.Tables, want, whole.Tables)
+			}
+		}
+	}
+}
+
 // tablesInUse returns the files of the tables that pebble uses.
 func tablesInUse(t *testing.T, i image) []string {
 	t.Helper()

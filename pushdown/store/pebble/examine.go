@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -45,6 +46,7 @@ type examination struct {
 	// have; nil if it has it.
 	manifest     []byte
 	manifestName string
+	markers      []string // files of markers that pebble must see to open the database
 }
 
 // examine examines the database in dir.
@@ -126,7 +128,7 @@ func (e *examination) examineVersion() error {
 			Bytes:  -1,
 			What:   "missing, and written again",
 		}
-		e.add(mended, func() error { return e.moveMarker("format-version", formatVersion.String()) })
+		e.addMarker(mended, "format-version", formatVersion.String())
 	}
 	return err
 }
@@ -160,7 +162,7 @@ func (e *examination) ofMarker(name string) (string, error) {
 		Bytes:  -1,
 		What:   "never written, as after a crash while it was being made; " + before + " holds",
 	}
-	e.add(mended, func() error { return e.moveMarker("manifest", before) })
+	e.addMarker(mended, "manifest", before)
 	return before, nil
 }
 
@@ -181,6 +183,13 @@ func (e *examination) moveMarker(name, value string) error {
 		return err
 	}
 	return errors.Join(m.Move(value), m.Close())
+}
+
+// addMarker adds a fault that is repaired once one of pebble's markers names a value.
+func (e *examination) addMarker(f store.Fault, name, value string) {
+	// Of several files of a marker the one with the highest number counts.
+	e.markers = append(e.markers, fmt.Sprintf("marker.%s.%d.%s", name, uint64(math.MaxUint64), value))
+	e.add(f, func() error { return e.moveMarker(name, value) })
 }
 
 func (e *examination) add(f store.Fault, repair func() error) {
