@@ -5,7 +5,7 @@ package main
 var ofBackups = []mutant{
 	{
 		name: "checkpoint-of-a-damaged-log", file: "pushdown/store/pebble/checkpoint.go",
-		old: "last && !marked && hole >= 0 ||", new: "",
+		old: "hole >= 0 && (!last || !marked)", new: "hole >= 0 && !last",
 		test: "TestCompleteLogs",
 	}, {
 		name: "checkpoints-logs-taken-for-the-stores", file: "pushdown/store/pebble/disk/disk.go",

@@ -12,10 +12,12 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"golang.org/x/sync/errgroup"
 
 	"downpour/encoding/seedtest"
@@ -545,20 +547,33 @@ func TestBackUp_clockSetBack(t *testing.T) {
 	}
 }
 
-// What a killed process has left of a checkpoint, the next opening removes.
+// What a killed process has left of checkpoints, the next opening removes, or says why it cannot.
 func TestOpen_removesCheckpoints(t *testing.T) {
-	files := vfs.NewMem()
+	var failing atomic.Bool
+	files := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if failing.Load() && op.Kind == errorfs.OpRemoveAll && strings.Contains(op.Path, checkpointPrefix) {
+			return syscall.EIO
+		}
+		return nil
+	}))
 	s, err := Open("data", Options{FS: files, IdleFlush: -1, Logger: quiet()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	create(t, s)
-	if _, _, err := s.Checkpoint(t.Context()); err != nil {
-		t.Fatal(err)
+	for range 2 { // each has a name of its own
+		if _, _, err := s.Checkpoint(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
+	failing.Store(true)
+	if _, err := Open("data", Options{FS: files, Logger: quiet()}); !errors.Is(err, syscall.EIO) {
+		t.Errorf("checkpoints that cannot be removed: %v, want %v", err, syscall.EIO)
+	}
+	failing.Store(false)
 	openMem(t, Options{FS: files})
 	names := sorted(t, files, "data")
 	if slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(name, checkpointPrefix) }) {

@@ -139,7 +139,7 @@ func completeLogs(files vfs.FS, dir string, numbers []uint64, mark string, colum
 		// A log that another one follows was closed before, and the last one was whole up to
 		// the mark before it was copied.
 		last := i == len(numbers)-1
-		if last && !marked && hole >= 0 || !last && (hole >= 0 || !r.Closed) {
+		if hole >= 0 && (!last || !marked) || !last && !r.Closed {
 			return fmt.Errorf("%w: log %s cannot be read at offset %d",
 				store.ErrDamaged, disk.LogName(number), max(hole, r.End))
 		}

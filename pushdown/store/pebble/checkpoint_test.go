@@ -80,6 +80,7 @@ func TestCompleteLogs(t *testing.T) {
 	open, at9 := testLog(9, true, "cccc"+big, "dddd"+big, "eeee"+big)
 	marked, atMarked := testLog(9, true, "cccc"+big, "dddd"+mark, "eeee"+big)
 	plain, _ := testLog(7, false, "aaaa"+big, "bbbb"+big)
+	early, atEarly := testLog(7, false, "aaaa"+mark, "bbbb"+big)
 
 	f("whole", closed, open, nil, "aaaa", "bbbb", "cccc", "dddd", "eeee")
 	f("a hole behind the mark", closed, blank(open, at9[1]), nil, "aaaa", "bbbb", "cccc")
@@ -90,6 +91,7 @@ func TestCompleteLogs(t *testing.T) {
 	f("a hole where the mark is", plain, blank(marked, atMarked[1]), store.ErrDamaged)
 	f("no mark", plain, open, errFlushed)
 	f("a hole in a closed log", blank(closed, at7[0]), open, store.ErrDamaged)
+	f("a hole behind the mark in a closed log", blank(early, atEarly[1]), open, store.ErrDamaged)
 	f("the end of a closed log is missing", closed[:len(closed)-11], open, store.ErrDamaged)
 }
 
@@ -157,4 +159,14 @@ func TestCheckpoint_failure(t *testing.T) {
 	}
 	apply(t, s, cell(store.Put, "row2", "q", "v"))
 	mustBackUp(t, s, files, 0)
+
+	unlisted := errorfs.Wrap(image{}.files(t), errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if op.Kind == errorfs.OpList {
+			return syscall.EIO
+		}
+		return nil
+	}))
+	if err := completeCheckpoint(unlisted, "data", "mark", false); !errors.Is(err, syscall.EIO) {
+		t.Errorf("a directory that cannot be listed: got %v, want %v", err, syscall.EIO)
+	}
 }
