@@ -202,13 +202,7 @@ func compareFile(ctx context.Context, files vfs.FS, dir string, f backupFile, to
 		return nil, err
 	}
 
-	var sum string
-	var n int64
-	if to != nil {
-		sum, n, err = digest(ctx, from, to, buffer)
-	} else {
-		sum, n, err = digest(ctx, from, nil, buffer)
-	}
+	sum, n, err := digest(ctx, from, to, buffer)
 	if err := errors.Join(err, from.Close()); err != nil {
 		return nil, err
 	}

@@ -3,23 +3,29 @@ package pebble
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"downpour/pushdown/store"
 )
 
 // A crash before any step of a restore leaves an empty directory, one that does not open, or the
-// whole store. The same restore then goes through where it did not.
+// whole store. The same restore then goes through where it did not. In which order the list has the files does not
+// matter.
 func TestRestore_crash(t *testing.T) {
 	rng := seeded(t)
 	states := 5
@@ -28,15 +34,23 @@ func TestRestore_crash(t *testing.T) {
 	}
 	mem := vfs.NewCrashableMem()
 	files := &stepping{FS: mem, of: "restored"}
-	_, _, want := smallStoreIn(t, files)
+	_, r, want := smallStoreIn(t, files)
+	list, err := readList(files, r.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Reverse(list.Files)
+	if err := list.write(files, r.Path); err != nil {
+		t.Fatal(err)
+	}
 	steps, outcomes := map[string]int{}, map[string]int{}
 	look := func(what string) {
 		steps[strings.Fields(what)[0]]++
 		for range states {
 			left := mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: rng.IntN(101), RNG: rng})
 			outcome, err := afterRestoreCrash(left, want)
-			if err != nil {
-				t.Errorf("before %s: %v", what, err)
+			if err != nil || what == "the end" && outcome != "all is there" {
+				t.Errorf("before %s: %s, %v", what, outcome, err)
 			}
 			outcomes[outcome]++
 		}
@@ -47,14 +61,20 @@ func TestRestore_crash(t *testing.T) {
 	}
 	files.step = nil
 	look("the end")
+	if _, err := mem.Stat("restored/" + restoringName); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("at the end: %v, want that %s is gone", err, restoringName)
+	}
 	t.Logf("steps: %v, outcomes: %v", steps, outcomes)
 	if steps["rename"] < 5 || steps["sync"] < 10 || len(outcomes) != 3 {
 		t.Errorf("steps: %v, outcomes: %v, want renames and syncs, and all outcomes", steps, outcomes)
 	}
 }
 
-// ofAnother is a file that the backup does not have: the restore that was cut off may have been one of another.
-const ofAnother = "999999.sst"
+// Files that the backup does not have: the restore that was cut off may have been one of another.
+const (
+	ofAnother    = "999999.sst"
+	logOfAnother = restoringName + "/999999.log"
+)
 
 func afterRestoreCrash(left *vfs.MemFS, want string) (outcome string, err error) {
 	names, _ := left.List("restored")
@@ -76,7 +96,8 @@ func afterRestoreCrash(left *vfs.MemFS, want string) (outcome string, err error)
 			!strings.Contains(err.Error(), "was cut off") {
 			return outcome, fmt.Errorf("check: %w, want that the restore was cut off", err)
 		}
-		if err := writeFile(left, "restored/"+ofAnother, nil); err != nil {
+		if err := errors.Join(writeFile(left, "restored/"+ofAnother, nil),
+			writeFile(left, "restored/"+logOfAnother, []byte("begun"))); err != nil {
 			return outcome, err
 		}
 	}
@@ -121,6 +142,9 @@ func TestRestore_damagedBackup(t *testing.T) {
 	files := vfs.NewMem()
 	_, r, _ := smallStoreIn(t, files)
 	whole := imageOf(t, files, r.Path)
+	says := map[string]string{
+		"changed": "is not the file that was backed up", "cut": "bytes, should have", "missing": "missing",
+	}
 	for round := range 60 {
 		name := slices.Sorted(maps.Keys(whole))[round%len(whole)]
 		data, how := bytes.Clone(whole[name]), "changed"
@@ -142,16 +166,105 @@ func TestRestore_damagedBackup(t *testing.T) {
 			}
 		}
 		_, report, err := CheckBackup(t.Context(), "data", Options{FS: damaged, Logger: quiet()}, nil)
-		if err == nil && !slices.ContainsFunc(report.Faults, func(f store.Fault) bool { return f.File == name }) {
-			t.Errorf("%s is %s: check finds %v", name, how, report.Faults)
+		found := func(f store.Fault) bool { return f.File == name && strings.Contains(f.What, says[how]) }
+		if name != listName && (err != nil || !slices.ContainsFunc(report.Faults, found)) {
+			t.Errorf("%s is %s: check finds %v, %v", name, how, report.Faults, err)
 		}
 		_, err = Restore(t.Context(), "data", "target", Options{FS: damaged, Logger: quiet()}, nil)
-		if err == nil || !strings.Contains(err.Error(), name) {
+		if err == nil || !strings.Contains(err.Error(), name) || name != listName && !errors.Is(err, store.ErrDamaged) {
 			t.Errorf("%s is %s: restore returns %v, want it refused by name", name, how, err)
 		}
 		if names, err := damaged.List("target"); err == nil && len(names) > 1 {
 			t.Errorf("%s is %s: %v is left, want nothing", name, how, names)
 		}
+	}
+}
+
+// A table that was damaged before it was backed up, so that the list has its digest, is found and refused, too.
+func TestRestore_damagedBefore(t *testing.T) {
+	files := vfs.NewMem()
+	_, r, _ := smallStoreIn(t, files)
+	list, err := readList(files, r.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, f := range list.Files {
+		if !strings.HasSuffix(f.Name, ".sst") {
+			continue
+		}
+		path := files.PathJoin(r.Path, f.Name)
+		data, err := readFile(files, path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data[len(data)/2] ^= 1
+		list.Files[i].SHA256 = fmt.Sprintf("%x", sha256.Sum256(data))
+		if err := errors.Join(files.Remove(path), writeFile(files, path, data), list.write(files, r.Path)); err != nil {
+			t.Fatal(err)
+		}
+		_, report, err := CheckBackup(t.Context(), "backups", Options{FS: files, Logger: quiet()}, nil)
+		if err != nil || len(report.Faults) != 1 || report.Faults[0].File != f.Name {
+			t.Errorf("check: got %v, %v, want the damage of %s", report.Faults, err, f.Name)
+		}
+		_, err = Restore(t.Context(), r.Path, "target", Options{FS: files, Logger: quiet()}, nil)
+		if !errors.Is(err, store.ErrDamaged) || !strings.Contains(err.Error(), f.Name) {
+			t.Errorf("got %v, want the damage of %s", err, f.Name)
+		}
+		return
+	}
+	t.Error("the backup has no table")
+}
+
+// What is no backup, or is on a disk that fails, was not checked, whatever file it is that cannot be read.
+func TestCheckBackup_failure(t *testing.T) {
+	mem := vfs.NewMem()
+	_, r, _ := smallStoreIn(t, mem)
+	if _, _, err := CheckBackup(t.Context(), "data", Options{FS: mem, Logger: quiet()}, nil); err == nil ||
+		!strings.Contains(err.Error(), "is no backup") {
+		t.Errorf("a data directory: got %v, want that it is no backup", err)
+	}
+	for _, kind := range []errorfs.OpKind{errorfs.OpList, errorfs.OpOpen} {
+		files := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+			if op.Kind == kind && (op.Path == r.Path || strings.Contains(op.Path, "marker.format-version.")) {
+				return syscall.EIO
+			}
+			return nil
+		}))
+		path, _, err := CheckBackup(t.Context(), "backups", Options{FS: files, Logger: quiet()}, nil)
+		if path != r.Path || !errors.Is(err, syscall.EIO) || !strings.Contains(err.Error(), r.Path) {
+			t.Errorf("%v: got %s, %v, want %v of %s", kind, path, err, syscall.EIO, r.Path)
+		}
+	}
+}
+
+// Where nobody can see whether a restore has ended, the store does not open, and a restore removes nothing.
+func TestRestore_unknown(t *testing.T) {
+	mem := vfs.NewMem()
+	smallStoreIn(t, mem)
+	if _, err := Restore(t.Context(), "backups", "restored", Options{FS: mem, Logger: quiet()}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := mem.MkdirAll("restored/"+restoringName, 0o700); err != nil { // as a crash may leave it
+		t.Fatal(err)
+	}
+	before := sorted(t, mem, "restored")
+	var lists atomic.Int64
+	files := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if op.Kind == errorfs.OpList && op.Path == "restored" && lists.Add(1) == 2 {
+			return syscall.EIO
+		}
+		return nil
+	}))
+	if _, err := Restore(t.Context(), "backups", "restored", Options{FS: files, Logger: quiet()}, nil); !errors.Is(err,
+		syscall.EIO) {
+		t.Errorf("restore: %v, want %v", err, syscall.EIO)
+	}
+	lists.Store(1)
+	if _, err := Open("restored", Options{FS: files, Logger: quiet()}); !errors.Is(err, syscall.EIO) {
+		t.Errorf("open: %v, want %v", err, syscall.EIO)
+	}
+	if after := sorted(t, mem, "restored"); !slices.Equal(after, before) {
+		t.Errorf("%v is left of %v", after, before)
 	}
 }
 
@@ -180,7 +293,20 @@ func TestRestore_refused(t *testing.T) {
 		}
 	}
 	f("backups", "data", "in use")
-	f("backups", "full", "not empty, but holds notes")
+	closed, err := Open("closed", Options{FS: files, IdleFlush: -1, Logger: quiet()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	create(t, closed)
+	if err := closed.Close(); err != nil {
+		t.Fatal(err)
+	}
+	before := imageOf(t, files, "closed")
+	f("backups", "closed", "not empty, but holds ")
+	if after := imageOf(t, files, "closed"); !maps.EqualFunc(before, after, bytes.Equal) {
+		t.Error("a restore that was refused has changed the store that is there")
+	}
+	f("backups", "full", "restore of "+r.Path+" into full: it is not empty, but holds notes")
 	f("full", "new", "is no backup, and holds none")
 	f("nowhere", "new", "nowhere")
 	f("empty", "new", "is no backup")
@@ -247,6 +373,10 @@ func TestRestore_old(t *testing.T) {
 	}
 
 	for _, from := range []string{to, "testdata/backup-v1"} {
+		if _, report, err := CheckBackup(t.Context(), from, Options{Logger: quiet()}, nil); err != nil ||
+			len(report.Faults) > 0 {
+			t.Errorf("%s: check finds %v, %v", from, report.Faults, err)
+		}
 		restored := filepath.Join(t.TempDir(), "restored")
 		if _, err := Restore(t.Context(), from, restored, Options{Logger: quiet()}, nil); err != nil {
 			t.Fatal(err)
