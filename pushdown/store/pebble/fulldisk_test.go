@@ -138,8 +138,12 @@ func TestFullDisk(t *testing.T) {
 		disk.full.Store(false)
 		<-flushed
 		apply(t, s, cell(store.Put, "after", "q", "v"))
-		if !strings.Contains(log.String(), "there is room on the disk again") {
-			t.Errorf("the log does not say that there is room again: %s", log)
+		for _, want := range []string{
+			"writes wait or are refused until there is room", "there is room on the disk again",
+		} {
+			if !strings.Contains(log.String(), want) {
+				t.Errorf("the log does not say that %s: %s", want, log)
+			}
 		}
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
@@ -322,12 +326,62 @@ func TestStalled(t *testing.T) {
 		if got := countRows(t, s); got != rows {
 			t.Errorf("%d rows, want %d", got, rows)
 		}
-		if lines := strings.Count(log.String(), "\n"); lines > 13 {
-			t.Errorf("%d lines in 10 minutes, want at most 13: %s", lines, log)
+		if lines := strings.Count(log.String(), "\n"); lines > 13 ||
+			len(log.Lines("work in the background failed, ")) == 0 {
+			t.Errorf("%d lines in 10 minutes, want at most 13, and why: %s", lines, log)
 		}
 		bad.Store(false)
 		time.Sleep(time.Minute)
 		if err := put(rows); err != nil {
+			t.Errorf("a put afterwards: %v", err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// notCompacting is a file system on which no compaction can create a table.
+type notCompacting struct {
+	vfs.FS
+	bad atomic.Bool
+}
+
+func (c *notCompacting) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	if c.bad.Load() && category == "pebble-compaction" {
+		return nil, syscall.EIO
+	}
+	return c.FS.Create(name, category)
+}
+
+// If tables cannot be compacted, puts are refused before a scan would have to read too many of them. Puts go on when
+// the disk is sound again.
+func TestStalled_compactions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		files := &notCompacting{FS: vfs.NewMem()}
+		s, err := Open("data", Options{FS: files, IdleFlush: -1, Logger: quiet()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		create(t, s)
+		files.bad.Store(true)
+		put := func() error {
+			if err := s.Flush(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second) // simulated by synctest
+			return s.Apply(t.Context(), "tsdb", []store.Mutation{cell(store.Put, "row", "q", "v")})
+		}
+		puts := 0
+		for err = put(); err == nil && puts < 2*maxSublevels; err = put() {
+			puts++
+		}
+		if !errors.Is(err, store.ErrStalled) || !errors.Is(err, syscall.EIO) || puts < maxSublevels/2 {
+			t.Errorf("after %d puts: %v, want that it is stalled, and why", puts, err)
+		}
+		files.bad.Store(false)
+		time.Sleep(time.Minute)
+		if err := put(); err != nil {
 			t.Errorf("a put afterwards: %v", err)
 		}
 		if err := s.Close(); err != nil {

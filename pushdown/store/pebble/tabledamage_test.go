@@ -202,8 +202,9 @@ func TestDamagedTable_background(t *testing.T) {
 				t.Error(err)
 			}
 			met := s.trouble.damaged.of("data/" + table)
-			if lines := strings.Count(log.String(), "\n"); lines > 10 {
-				t.Errorf("%s: %d lines in 100 s, want at most 10: %s", what, lines, &log)
+			if lines := strings.Count(log.String(), "\n"); lines > 10 ||
+				!strings.Contains(log.String(), table+", with keys from") {
+				t.Errorf("%s: %d lines in 100 s, want at most 10, and one that names the table: %s", what, lines, &log)
 			}
 			if met.n > 300 {
 				t.Errorf("%s: the table was read %d times in 100 s, want at most 300", what, met.n)

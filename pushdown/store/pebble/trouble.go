@@ -147,7 +147,7 @@ func (s *Store) logSpaceAgain() bool {
 // rate limits the lines about one thing.
 type rate struct {
 	mu   sync.Mutex
-	last time.Time // of the last line
+	last time.Time // of the last line; long ago if there is none
 	n    int       // how often the thing happened since
 }
 
@@ -158,7 +158,7 @@ func (r *rate) allow(now time.Time, every time.Duration) (n int, ok bool) {
 	defer r.mu.Unlock()
 	r.n++
 	n = r.n
-	if r.last.IsZero() || now.Sub(r.last) >= every {
+	if now.Sub(r.last) >= every {
 		r.last, r.n = now, 0
 		return n, true
 	}
