@@ -4,9 +4,25 @@ import (
 	"bytes"
 	"fmt"
 	"testing"
+	"time"
 
 	"downpour/pushdown/store"
 )
+
+// Options that are not set have the defaults that are documented, and others stay.
+func TestOptions_defaults(t *testing.T) {
+	o := Options{}.withDefaults()
+	if o.CacheBytes != 128<<20 || o.MemTableBytes != 4<<20 || o.IdleFlush != 300*time.Millisecond || o.Now().IsZero() {
+		t.Errorf("got a cache of %d bytes, memtables of %d, a pause of %v, now %v", o.CacheBytes, o.MemTableBytes,
+			o.IdleFlush, o.Now())
+	}
+	then := time.Unix(1_500_000_000, 0)
+	o = Options{CacheBytes: 1, MemTableBytes: 2, IdleFlush: 3, Now: func() time.Time { return then }}.withDefaults()
+	if o.CacheBytes != 1 || o.MemTableBytes != 2 || o.IdleFlush != 3 || !o.Now().Equal(then) {
+		t.Errorf("got a cache of %d bytes, memtables of %d, a pause of %v, now %v, want what was set", o.CacheBytes,
+			o.MemTableBytes, o.IdleFlush, o.Now())
+	}
+}
 
 // No file reaches from one table into another, neither those of a flush nor those of a compaction.
 func TestOptions_tablesApart(t *testing.T) {
