@@ -106,7 +106,8 @@ func TestRun_releases(t *testing.T) {
 		defer cancel()
 		worker.Run(ctx)
 		other := &lease.Keeper{Store: w.st, Table: "state", Holder: "other"}
-		if status, err := other.Statuses(w.Context(), []string{serverLease("tsdb", "s:1")}); err != nil || status[0].Held {
+		status, err := other.Statuses(w.Context(), []string{serverLease("tsdb", "s:1")})
+		if err != nil || status[0].Held {
 			t.Errorf("%+v, %v, want it free", status, err)
 		}
 	})

@@ -29,7 +29,7 @@ func walk(ctx context.Context, from store.Reader, job compaction.Job, region sto
 			return err
 		}
 		first, err := firstKey(ctx, from, job.Table, left)
-		if err != nil || first == nil {
+		if first == nil {
 			return err
 		}
 		key, err := job.Schema.ParseRowKey(first)
@@ -95,7 +95,7 @@ func compactRows(ctx context.Context, job compaction.Job, rows store.KeyRange, w
 	return job.Run(ctx, rows, nil)
 }
 
-// firstKey returns the first key of a range that is there, nil if there is none.
+// firstKey returns the first key of a range that is there, nil if there is none or with an error.
 func firstKey(ctx context.Context, from store.Reader, table string, keys store.KeyRange) ([]byte, error) {
 	scan := store.Scan{
 		Table:    table,

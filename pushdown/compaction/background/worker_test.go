@@ -239,7 +239,7 @@ func TestWorker(t *testing.T) {
 		if rows, cells := w.cells(); rows != w.rows || cells != w.rows+1 {
 			w.Errorf("a day later: %d rows of %d cells, want %d, and the late point of before", rows, cells, w.rows)
 		}
-		if lines := w.log.Lines("level=WARN"); len(lines) > 0 {
+		if lines := append(w.log.Lines("level=WARN"), w.log.Lines("no region")...); len(lines) > 0 {
 			w.Errorf("warnings: %q", lines)
 		}
 		cancel()
@@ -273,7 +273,8 @@ func checkMetrics(w *world, worker *Worker) {
 	w.Helper()
 	got := metricsOf(w, worker)
 	if got["downpour_compaction_compacted_total"] != float64(w.rows) || got["downpour_compaction_rate"] != 10_000 ||
-		got["downpour_compaction_left_total"] == 0 || got[compaction.None.String()] != 0 || got["downpour_compaction_intervals_total"] < 12 {
+		got["downpour_compaction_left_total"] == 0 || got[compaction.None.String()] != 0 ||
+		got["downpour_compaction_intervals_total"] < 12 {
 		w.Errorf("metrics: %v", got)
 	}
 }

@@ -156,7 +156,9 @@ func TestNodes_allSilent(t *testing.T) {
 // Only a node that lacks a method gets the one in its place. Without that it is an error, as is another refusal.
 func TestNodes_lacks(t *testing.T) {
 	c := startByNodes(t, hbasefake.Options{}, func(c *hbasefake.Cluster) []string { return c.Nodes()[:1] })
-	for exception, masters := range map[string]int{"java.lang.UnsupportedOperationException": 1, "java.io.IOException": 0} {
+	for exception, masters := range map[string]int{
+		"java.lang.UnsupportedOperationException": 1, "java.io.IOException": 0,
+	} {
 		c.SetHook(func(call hbasefake.Call) (f hbasefake.Fault) {
 			if call.Method == "GetActiveMaster" || call.Method == "GetMasters" {
 				f = hbasefake.Fault{Kind: hbasefake.Refuse, Exception: exception}
@@ -172,8 +174,9 @@ func TestNodes_lacks(t *testing.T) {
 		}
 	}
 	c.SetHook(nil)
-	if _, err := c.r.locator.address(c.ctx, activeMaster); err != nil || c.Calls("GetMasters") != 0 {
-		t.Errorf("%v after %d calls of GetMasters, want none where GetActiveMaster is known", err, c.Calls("GetMasters"))
+	_, err := c.r.locator.address(c.ctx, activeMaster)
+	if n := c.Calls("GetMasters"); err != nil || n != 0 {
+		t.Errorf("%v after %d calls of GetMasters, want none where GetActiveMaster is known", err, n)
 	}
 }
 
