@@ -3,6 +3,7 @@ package operator_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -27,7 +28,11 @@ type counted struct {
 	rows                        []store.Row
 	scans, ranges, seeks, looks int64
 
-	last scanplan.HexBytes // if set, scans must end here or before
+	last  scanplan.HexBytes // if set, scans must end here or before
+	most  int64             // ranges of one scan
+	block int               // rows that a scan returns at once, 0 for all
+	fail  func() error      // if set, is called before each block
+	open  int               // scans that are not closed
 }
 
 func (*counted) Features() store.Features { return store.Features{} }
@@ -44,7 +49,9 @@ func (c *counted) Scan(_ context.Context, s store.Scan) (store.Scanner, error) {
 	if len(c.last) > 0 && (bytes.Compare(s.Start, s.Stop) > 0 || bytes.Compare(s.Stop, c.last) > 0) {
 		return nil, fmt.Errorf("got a scan of %x to %x, want one that ends at %s or before", s.Start, s.Stop, c.last)
 	}
-	out, ranges := &countedRows{}, s.Filter.Ranges
+	out, ranges := &countedRows{of: c}, s.Filter.Ranges
+	c.open++
+	c.most = max(c.most, int64(len(ranges)))
 	c.scans++
 	c.ranges += int64(len(ranges))
 	for i := c.search(s.Start); i < len(c.rows); i++ {
@@ -79,13 +86,23 @@ func (c *counted) Scan(_ context.Context, s store.Scan) (store.Scanner, error) {
 }
 
 type countedRows struct {
-	rows  []store.Row
-	stats store.ScanStats
+	of     *counted
+	rows   []store.Row
+	stats  store.ScanStats
+	closed bool
 }
 
 func (r *countedRows) Next() ([]store.Row, error) {
+	if f := r.of.fail; f != nil {
+		if err := f(); err != nil {
+			return nil, err
+		}
+	}
 	rows := r.rows
-	if r.rows = nil; len(rows) == 0 {
+	if n := r.of.block; n > 0 && n < len(rows) {
+		rows = rows[:n]
+	}
+	if r.rows = r.rows[len(rows):]; len(rows) == 0 {
 		return nil, io.EOF
 	}
 	return rows, nil
@@ -93,7 +110,13 @@ func (r *countedRows) Next() ([]store.Row, error) {
 func (*countedRows) NextBytes() int64 { return 0 }
 
 func (r *countedRows) Stats() store.ScanStats { return r.stats }
-func (r *countedRows) Close() error           { return nil }
+func (r *countedRows) Close() error {
+	if !r.closed {
+		r.of.open--
+	}
+	r.closed = true
+	return nil
+}
 
 // longTable is a metric over years: in hour h it has hosts(h) hosts, of the tags that tagsOf gives
 // them.
@@ -244,6 +267,139 @@ func TestLong_cost(t *testing.T) {
 				t.Errorf("%s: costs %d, want at most %d: %d by seeking, %d by walking", name, cost, limit, sought,
 					walked)
 			}
+		}
+	}
+}
+
+// How a long part reads each shape: it probes the begin and the end of each section, and reads it by one scan, or by
+// several if its ranges are too many for one. Rows of many bytes are worth a seek where small ones are not.
+func TestLong_scans(t *testing.T) {
+	s := encoding.DefaultSchema()
+	shapes := map[string]func(int) int{}
+	for _, shape := range longShapes {
+		shapes[shape.name] = shape.hosts
+	}
+	for _, c := range []struct {
+		shape         string
+		bytes, values int // of a row; of which every second host is one
+		want          string
+	}{
+		{"a row now and then", 0, 1, "1 probes, 1 scans of 0 ranges, at most 0 at once, 200 rows"},
+		{"one host", 0, 1, "8 probes, 4 scans of 0 ranges, at most 0 at once, 2560 rows"},
+		{"ten hosts", 0, 1, "11 probes, 7 scans of 0 ranges, at most 0 at once, 20896 rows"},
+		{"forty hosts", 0, 1, "11 probes, 7 scans of 4024 ranges, at most 2048 at once, 2896 rows"},
+		{"a year of one, then nothing", 0, 1, "7 probes, 3 scans of 0 ranges, at most 0 at once, 948 rows"},
+		{"a month of forty, after nothing", 0, 1, "9 probes, 5 scans of 1536 ranges, at most 512 at once, 1487 rows"},
+		{"one, at last forty", 0, 1, "23 probes, 9 scans of 1416 ranges, at most 512 at once, 5797 rows"},
+		{"forty, then one", 0, 1, "21 probes, 9 scans of 1408 ranges, at most 512 at once, 4228 rows"},
+		{"more and more", 0, 1, "16 probes, 7 scans of 3298 ranges, at most 2048 at once, 5552 rows"},
+		{"weeks of forty", 0, 1, "13 probes, 7 scans of 384 ranges, at most 128 at once, 18088 rows"},
+		{"a row now and then", 3000, 1, "5 probes, 3 scans of 0 ranges, at most 0 at once, 176 rows"},
+		{"ten hosts", 3000, 1, "11 probes, 7 scans of 4024 ranges, at most 2048 at once, 2196 rows"},
+		{"forty hosts", 3000, 20, "11 probes, 8 scans of 42253 ranges, at most 19089 at once, 40490 rows"},
+	} {
+		table := longTable(s, years, shapes[c.shape], hostOnly)
+		table.block = 7
+		for i := range table.rows {
+			if c.bytes > 0 {
+				table.rows[i].Cells = append(slices.Clone(table.rows[i].Cells), store.Cell{
+					Family: []byte(encoding.FamilyData), Qualifier: []byte{9, 9, 9}, Value: make([]byte, c.bytes)})
+			}
+		}
+		plan := longPlan(s)
+		for v := 1; v < c.values; v++ {
+			plan.Tags[0].Values = append(plan.Tags[0].Values, operatortest.UID(2*v+1))
+		}
+		_, stats, err := read(t, table, whole(plan), operator.Options{})
+		got := fmt.Sprintf("%d probes, %d scans of %d ranges, at most %d at once, %d rows", stats.Probes,
+			table.scans-stats.Probes, stats.Ranges, table.most, stats.RowsScanned)
+		if err != nil || table.open != 0 || got != c.want {
+			t.Errorf("%s of %d bytes, %d of them: %v, %d scans are open\n got %s\nwant %s", c.shape, c.bytes, c.values,
+				err, table.open, got, c.want)
+		}
+	}
+}
+
+// A long part whose store fails in a probe or a scan fails with that error, and one that is closed leaves no scan open.
+// What it has read is counted before its end, too.
+func TestLong_ends(t *testing.T) {
+	s := encoding.DefaultSchema()
+	table := longTable(s, years, func(h int) int { return map[bool]int{true: 40, false: 1}[h > years-700] }, hostOnly)
+	broken := errors.New("disk on fire")
+	for n := 0; ; n++ {
+		calls := 0
+		*table = counted{rows: table.rows, block: 500, fail: func() error {
+			if calls++; calls == n+1 {
+				return broken
+			}
+			return nil
+		}}
+		_, _, err := read(t, table, whole(longPlan(s)), operator.Options{})
+		if table.open != 0 {
+			t.Errorf("block %d fails: %d scans are open", n, table.open)
+		}
+		if calls <= n {
+			if err != nil || n < 30 {
+				t.Errorf("no block of %d fails: %v", n, err)
+			}
+			break
+		}
+		if !errors.Is(err, broken) {
+			t.Errorf("block %d fails: got %v", n, err)
+		}
+	}
+
+	*table = counted{rows: table.rows, block: 100}
+	op, err := operator.New(table, whole(longPlan(s)), operator.Options{FlushBytes: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := op.Next(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Release()
+	if n := op.Stats().Rows; n == 0 || table.open != 1 {
+		t.Errorf("after the first record %d rows are counted and %d scans open, want some rows and one scan", n, table.open)
+	}
+	op.Close()
+	if table.open != 0 {
+		t.Errorf("after Close %d scans are open", table.open)
+	}
+}
+
+// A row of an hour before the plan may hold points of its first hour: a long part does not pass over it, even if it
+// begins to read by seeking.
+func TestLong_offHourBefore(t *testing.T) {
+	s := encoding.DefaultSchema()
+	table := longTable(s, years, func(int) int { return 40 }, hostOnly)
+	late := table.rows[0]
+	late.Key = s.AppendRowKey(nil, metric, base-1800, s.AppendTags(nil, hostOnly(0)))
+	table.rows = slices.Insert(table.rows, 0, late)
+	plan := longPlan(s)
+	plan.From, plan.Start = base, base*1000
+	plan.Ranges[0].Start = plan.HourKey(plan.Ranges[0], base)
+	_, _, err := read(t, table, whole(plan), operator.Options{})
+	var offHour *operator.OffHourError
+	if !errors.As(err, &offHour) {
+		t.Errorf("got %v, want an OffHourError", err)
+	}
+}
+
+// A long part learns key prefixes where it seeks, and only there, and notes what its scans have cost.
+func TestLong_learns(t *testing.T) {
+	s := encoding.DefaultSchema()
+	wasteful := access.ScanCost{From: base, To: base + years*3600, Scanned: years * 1000, Ranges: 1}
+	for hosts, seeks := range map[int]bool{1: false, 120: true} {
+		table := longTable(s, years, func(int) int { return hosts }, behindCentre)
+		part := whole(longPlan(s))
+		cache, key := access.NewPrefixCache(), access.CacheKey(part)
+		cache.Record(key, wasteful)
+		_, stats, err := read(t, table, part, operator.Options{Prefixes: cache})
+		if known := cache.Lookup(key); err != nil || known.Prefixes != nil != seeks || known.Few != seeks ||
+			stats.Ranges > 0 != seeks {
+			t.Errorf("%d hosts: %v, known is %+v after %d ranges; prefixes and few rows are noted, want %t", hosts, err,
+				known, stats.Ranges, seeks)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -300,32 +301,117 @@ func TestSeek_learnsAllPrefixes(t *testing.T) {
 	}
 }
 
-// If the store fails while prefixes are learned, the part is answered and no prefixes are known.
+// If the store fails while prefixes are learned, the part is answered and no prefixes are known. They are learned
+// sooner again than after a success.
 func TestSeek_learningFails(t *testing.T) {
-	m := table(series(operatortest.Every(base, base+3600, 600, identity), operatortest.Tag(2, 1),
-		operatortest.Tag(3, 1)))
 	plan := operatortest.Plan(encoding.DefaultSchema(), metric, base, base+3600)
 	plan.Tags = []scanplan.TagPredicate{{
 		TagK:   operatortest.UID(3),
 		Op:     scanplan.In,
 		Values: []encoding.UID{operatortest.UID(1)},
 	}}
-	cache := access.NewPrefixCache()
-	cache.Record(access.CacheKey(whole(plan)), access.ScanCost{From: base, To: base + 3600, Scanned: 10_000})
-	failed := false
-	m.Fail = func(context.Context, int) error {
-		if !failed {
-			failed = true
-			return io.ErrUnexpectedEOF
+	key := access.CacheKey(whole(plan))
+	for n := range 4 { // the probe that fails; there are three
+		m := table(series(operatortest.Every(base, base+3600, 600, identity), operatortest.Tag(2, 1),
+			operatortest.Tag(3, 1)))
+		cache := access.NewPrefixCache()
+		wasteful := access.ScanCost{From: base, To: base + 3600, Scanned: 10_000}
+		cache.Record(key, wasteful)
+		calls := 0
+		m.Fail = func(context.Context, int) error {
+			if calls++; calls == n+1 && n < 3 {
+				return io.ErrUnexpectedEOF
+			}
+			return nil
 		}
-		return nil
+		spans, stats, err := read(t, m, whole(plan), operator.Options{Prefixes: cache})
+		if err != nil || len(spans) != 1 || stats.Probes != int64(min(n+1, 3)) || m.Open.Load() != 0 {
+			t.Errorf("probe %d fails: %d series, %d probes, %d scanners are open, %v, want one series after this probe", n,
+				len(spans), stats.Probes, m.Open.Load(), err)
+		}
+		if known := cache.Lookup(key).Prefixes != nil; known != (n == 3) {
+			t.Errorf("probe %d fails: prefixes are known: %t", n, known)
+		}
+		cache.Record(key, wasteful)
+		cache.Record(key, wasteful)
+		if _, again := cache.BeginLearning(key); again != (n < 3) {
+			t.Errorf("probe %d fails: prefixes are learned again after two wasteful scans: %t", n, again)
+		}
 	}
-	spans, stats, err := read(t, m, whole(plan), operator.Options{Prefixes: cache})
-	if err != nil || len(spans) != 1 || stats.Probes != 1 || !failed {
-		t.Errorf("%d series, %d probes, failed %t, %v, want one series after one probe that failed", len(spans),
-			stats.Probes, failed, err)
+}
+
+// Prefixes are learned from the first hour that has rows, from the middle of the hours on, or else before that; if
+// there is none, nothing is known. A row without tags has rows after it, too.
+func TestSeek_learnsFromMiddle(t *testing.T) {
+	s := encoding.DefaultSchema()
+	for _, c := range []struct {
+		hours, with []int // of the part; of rows
+		from        int   // the hour that is learned from, or -1
+	}{
+		{[]int{0, 4}, []int{0, 1, 2, 3}, 2},
+		{[]int{0, 3}, []int{0, 1, 2}, 1},
+		{[]int{0, 5}, []int{0, 1, 4}, 4},
+		{[]int{0, 5}, []int{0, 1}, 0},
+		{[]int{2, 4}, []int{0, 1, 2, 3, 4}, 3},
+		{[]int{2, 4}, []int{0, 1, 4}, -1},
+		{[]int{2, 3}, []int{0, 1, 3}, -1},
+	} {
+		m := &operatortest.Store{}
+		for _, hour := range c.with {
+			at := base + int64(hour)*3600
+			one := operatortest.Every(at, at+3600, 1800, identity)
+			m.Load(s, metric, series(one), series(one, operatortest.Tag(1, 1+hour), operatortest.Tag(3, 1)))
+		}
+		from, to := base+int64(c.hours[0])*3600, base+int64(c.hours[1])*3600
+		part := whole(operatortest.Plan(s, metric, from, to))
+		part.Plan.Tags = []scanplan.TagPredicate{{TagK: operatortest.UID(3), Op: scanplan.In,
+			Values: []encoding.UID{operatortest.UID(1)}}}
+		cache, key := access.NewPrefixCache(), access.CacheKey(part)
+		cache.Record(key, access.ScanCost{From: from, To: to, Scanned: 10_000})
+		_, stats, err := read(t, m, part, operator.Options{Prefixes: cache})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.from < 0 { // one hour has no other before it
+			if known := cache.Lookup(key).Prefixes; known != nil || stats.Probes != int64(c.hours[1]-c.hours[0]) {
+				t.Errorf("hours %d with rows in %d: %d probes, known is %v, want nothing", c.hours, c.with, stats.Probes,
+					known)
+			}
+			continue
+		}
+		want := access.NewPrefixes(s, operatortest.UID(3))
+		want.Add(s.AppendTags(nil, []encoding.TagPair{operatortest.Tag(1, 1+c.from)}))
+		if known := cache.Lookup(key).Prefixes; len(known) != 1 || !reflect.DeepEqual(known[0], want) {
+			t.Errorf("hours %d with rows in %d: known is %+v, want the prefix of hour %d", c.hours, c.with, known, c.from)
+		}
 	}
-	if cache.Lookup(access.CacheKey(whole(plan))).Prefixes != nil {
-		t.Error("prefixes are known after learning has failed")
+}
+
+// A scan that was made elsewhere shows whether prefixes would have saved reads, if it was a skip scan. Where ranges of
+// the first tag were read, or a probe decides, there is nothing to learn.
+func TestRecordScan(t *testing.T) {
+	tsuids := withTSUIDs(narrowPart(1), 1, 5, 1)
+	wasteful := operator.Stats{Ranges: 2, Rows: 100, Rejected: 99, RowsScanned: 1000}
+	useful, walked := wasteful, wasteful
+	useful.Rows, useful.Rejected, walked.Ranges = 930, 1, 0
+	for name, c := range map[string]struct {
+		part          *scanplan.Part
+		stats         operator.Stats
+		many, learned bool
+	}{
+		"wasteful":  {narrowPart(1, in(2, 5, 1)), wasteful, true, true},
+		"useful":    {narrowPart(1, in(2, 5, 1)), useful, true, false},
+		"walked":    {narrowPart(1, in(2, 5, 1)), walked, false, false},
+		"first tag": {narrowPart(1, in(1, 5, 1)), wasteful, true, false},
+		"by key":    {tsuids, wasteful, false, false},
+		"probed":    {narrowPart(4096, in(2, 5, 1)), wasteful, false, false},
+	} {
+		cache := access.NewPrefixCache()
+		operator.RecordScan(cache, c.part, c.stats)
+		key := access.CacheKey(c.part)
+		known := cache.Lookup(key)
+		if _, learned := cache.BeginLearning(key); known.Many != c.many || known.Few || learned != c.learned {
+			t.Errorf("%s: known is %+v, learned %t, want many %t, learned %t", name, known, learned, c.many, c.learned)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package operator_test
 
 import (
+	"reflect"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -68,6 +69,33 @@ func TestStats(t *testing.T) {
 	}
 }
 
+// Every count of another part is added, and the description of a damaged row is that of the first one.
+func TestStats_add(t *testing.T) {
+	var one, other, sum operator.Stats
+	set := func(s *operator.Stats, times int64, text string) {
+		for i := range reflect.TypeFor[operator.Stats]().NumField() {
+			switch f := reflect.ValueOf(s).Elem().Field(i); f.Kind() {
+			case reflect.String:
+				f.SetString(text)
+			default:
+				f.SetInt(times * int64(i+1))
+			}
+		}
+	}
+	set(&one, 1, "first")
+	set(&other, 100, "second")
+	set(&sum, 101, "first")
+	got := operator.Stats{}
+	got.Add(one)
+	if diff := cmp.Diff(one, got); diff != "" {
+		t.Errorf("added to none: %s", diff)
+	}
+	got.Add(other)
+	if diff := cmp.Diff(sum, got); diff != "" {
+		t.Errorf("added to others: %s", diff)
+	}
+}
+
 // rowCounts counts what a store returns of a part, and which of that is the part's.
 func rowCounts(part *scanplan.Part, m *operatortest.Store) (s operator.Stats) {
 	p, spans := &part.Plan, map[string]bool{}
@@ -104,4 +132,41 @@ func rowCounts(part *scanplan.Part, m *operatortest.Store) (s operator.Stats) {
 	}
 	s.Spans = int64(len(spans))
 	return s
+}
+
+// The bytes of a record are those of its columns, also of lists in them: a point takes a number, its type and perhaps its time.
+func TestRecordBytes(t *testing.T) {
+	size := func(points int64) (bytes int64) {
+		m := table(series(operatortest.Every(base, base+points, 1, identity), operatortest.Tag(1, 1)))
+		op, err := operator.New(m, whole(operatortest.Plan(encoding.DefaultSchema(), metric, base, base+3600)),
+			operator.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := operatortest.Drain(t.Context(), op, func(r batch.Record) error {
+			bytes += operator.RecordBytes(r)
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return bytes
+	}
+	if one, many := size(1), size(1001); many-one < 1000*8 || many-one > 1000*18 {
+		t.Errorf("1,000 more points take %d more bytes, want 8 to 18 for each", many-one)
+	}
+}
+
+// A part in which no row can be wanted reads none, whether it begins its plan or not.
+func TestStats_nothingWanted(t *testing.T) {
+	m := table(series(operatortest.Every(base, base+4*3600, 600, identity), operatortest.Tag(1, 1)))
+	plan := operatortest.Plan(encoding.DefaultSchema(), metric, base, base+4*3600)
+	plan.Tags = []scanplan.TagPredicate{{TagK: operatortest.UID(1), Op: scanplan.In}}
+	part := whole(plan)
+	for _, start := range []int64{base, base + 3600} {
+		part.Range.Start = plan.HourKey(part.Range, start)
+		spans, stats, err := read(t, m, part, operator.Options{})
+		if err != nil || len(spans) != 0 || stats.Rows != 0 {
+			t.Errorf("from %d on: %d series of %d rows, %v, want none", start, len(spans), stats.Rows, err)
+		}
+	}
 }
