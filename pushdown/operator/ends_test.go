@@ -1,41 +1,129 @@
 package operator_test
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"io"
 	"testing"
 
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"downpour/encoding"
+	"downpour/encoding/batch"
 	"downpour/encoding/scanplan"
 	"downpour/pushdown/operator"
 	"downpour/pushdown/operator/operatortest"
 	account "downpour/pushdown/process/memory"
+	"downpour/pushdown/store"
 )
+
+// kind is a way in which a part aggregates, with the number of records that it makes of kinds' store.
+type kind struct {
+	part    scanplan.Part
+	records int
+	atEnd   bool // makes all records when it has read all rows
+	opts    operator.Options
+}
+
+// kinds are all ways in which a part aggregates, by name, and a store of some series for them.
+func kinds(series int) (*operatortest.Store, map[string]kind) {
+	m, groups := sparsePart(series)
+	groups.Plan.GroupBy = []encoding.UID{operatortest.UID(1)}
+	buckets := *groups
+	buckets.Mode = scanplan.PerSeries
+	raw, long := buckets, buckets
+	raw.Plan.Downsample = nil
+	long.Plan.Downsample = &scanplan.Downsample{All: true, Function: "median", Fill: scanplan.FillNone}
+	unaligned := raw
+	unaligned.Mode = scanplan.Aligned
+	aligned := unaligned // rates are doubles, whatever the types of points
+	aligned.Plan.Rate = &scanplan.Rate{}
+	return m, map[string]kind{
+		"raw":          {raw, 3 * series, false, operator.Options{FlushBytes: 1}},
+		"series":       {buckets, 3 * series, false, operator.Options{FlushBytes: 1}},
+		"long buckets": {long, series, true, operator.Options{FlushBytes: 1}},
+		"groups":       {*groups, series, true, operator.Options{FlushBytes: 1}},
+		"side by side": {*groups, series, true, operator.Options{FlushBytes: 1, SideBySide: true}},
+		"aligned":      {aligned, series, true, operator.Options{FlushBytes: 1}},
+		"unaligned":    {unaligned, 1, true, operator.Options{FlushBytes: 1}},
+	}
+}
+
+// answer runs a part and returns its records as text, and its counts.
+func answer(ctx context.Context, from store.Reader, k kind) (text string, stats operator.Stats, err error) {
+	op, err := operator.New(from, &k.part, k.opts)
+	if err != nil {
+		return "", stats, err
+	}
+	err = operatortest.Drain(ctx, op, func(r batch.Record) error {
+		for i, c := range r.Columns() {
+			text += fmt.Sprintln(r.ColumnName(i), c)
+		}
+		return nil
+	})
+	return text, op.Stats(), err
+}
+
+// However little memory a request may have, a part is refused or its answer is complete.
+func TestMemory_refused(t *testing.T) {
+	m, all := kinds(9)
+	for name, k := range all {
+		want, _, err := answer(t.Context(), m, k)
+		if err != nil || want == "" {
+			t.Fatalf("%s: %v, want an answer", name, err)
+		}
+		refused := 0
+		for total := int64(512); ; total += total / 50 {
+			held := account.New(total).Open(account.Query)
+			got, _, err := answer(account.With(t.Context(), held), m, k)
+			held.Close()
+			if err == nil {
+				if got != want {
+					t.Errorf("%s: another answer with %d bytes", name, total)
+				}
+				break
+			}
+			if !account.Refused(err) {
+				t.Errorf("%s: %d bytes: %v", name, total, err)
+			}
+			refused++
+		}
+		if refused < 10 && name != "unaligned" {
+			t.Errorf("%s was refused %d times, want more", name, refused)
+		}
+	}
+}
+
+// A part whose context ends while it makes the last records fails, however it aggregates.
+func TestNext_endsAtLast(t *testing.T) {
+	m, all := kinds(300)
+	m.BlockRows = 0
+	gone := errors.New("client is gone")
+	for name, k := range all {
+		if k.opts.SideBySide || name == "unaligned" {
+			continue // its hours end at any time; it has ended before
+		}
+		ctx, cancel := context.WithCancelCause(t.Context())
+		m.Fail = func(_ context.Context, block int) error {
+			if block == 1 {
+				cancel(gone)
+			}
+			return nil
+		}
+		k.opts.FlushBytes = 0
+		if _, _, err := answer(ctx, m, k); !errors.Is(err, gone) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}
 
 // However many records an operator of any kind has returned, Close frees all other memory, of records
 // and what was reserved, and ends its scans. What an operator has spent that did not read its part to
 // the end is given back.
 func TestClose_frees(t *testing.T) {
-	m, groups := sparsePart(9)
-	groups.Plan.GroupBy = []encoding.UID{operatortest.UID(1)}
-	series := *groups
-	series.Mode = scanplan.PerSeries
-	raw := series
-	raw.Plan.Downsample = nil
-	aligned := raw
-	aligned.Mode = scanplan.Aligned
-	for name, f := range map[string]struct {
-		part    scanplan.Part
-		records int
-		opts    operator.Options
-	}{
-		"raw":          {raw, 27, operator.Options{FlushBytes: 1}},
-		"series":       {series, 27, operator.Options{FlushBytes: 1}},
-		"groups":       {*groups, 9, operator.Options{FlushBytes: 1}},
-		"side by side": {*groups, 9, operator.Options{FlushBytes: 1, SideBySide: true}},
-		"aligned":      {aligned, 1, operator.Options{FlushBytes: 1}},
-	} {
+	m, all := kinds(9)
+	for name, f := range all {
 		for n := 0; ; n++ {
 			mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
 			budget, held := operator.NewBudget(0, 0), account.New(1<<40).Open(account.Query)
@@ -62,7 +150,8 @@ func TestClose_frees(t *testing.T) {
 			}
 			held.Close()
 			points := op.Stats().Points
-			if spent := budget.Spent(); spent != 0 && spent != points || err == io.EOF && spent == 0 {
+			spent, ended := budget.Spent(), err == io.EOF || n > 0 && f.atEnd
+			if ended && spent != points || n < f.records-3 && !ended && spent != 0 || ended && points == 0 {
 				t.Errorf("%s, closed after %d records: %d points spent of %d", name, n, spent, points)
 			}
 			if err == io.EOF {

@@ -2,6 +2,7 @@ package operator_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -16,6 +17,7 @@ import (
 	"downpour/pushdown/operator"
 	"downpour/pushdown/operator/aggregate"
 	"downpour/pushdown/operator/operatortest"
+	"downpour/pushdown/store"
 )
 
 // The partial aggregates of a part are those of its series when each is read by itself.
@@ -57,12 +59,74 @@ func TestGroups_records(t *testing.T) {
 	part.Plan.GroupBy = []encoding.UID{operatortest.UID(1)}
 	part.Range.Start = part.Plan.HourKey(part.Range, base+3600)
 	part.Range.Stop = part.Plan.HourKey(part.Range, base+2*3600) // so that there are edges
-	const row = 3 + 12*29 + 16 + 9 + 8                           // group, buckets, edge, name
+	for i := range m.Rows {
+		m.Rows[i].Cells = append(m.Rows[i].Cells, store.Cell{Family: []byte(encoding.FamilyData),
+			Qualifier: []byte{encoding.PrefixAnnotation, 0, 0}, Value: []byte(`{"description":"ten"}`)})
+	}
+	const row = 3 + 12*29 + 16 + 9 + 8 + 21 // group, buckets, edge, name, annotation
 	for flush := row - 3; flush <= 2*row+3; flush++ {
 		rows, _, err := readGroups(t, m, part, operator.Options{FlushBytes: flush})
 		groups := (flush + row - 1) / row // that fill a record
 		if want := 8 + (8+groups-1)/groups; err != nil || len(rows) != want {
 			t.Errorf("%d bytes a record: %v, %d rows and records, want %d", flush, err, len(rows), want)
+		}
+	}
+}
+
+// A series whose rows hold neither points nor annotations is in no group, however they are read.
+func TestGroups_unknownCells(t *testing.T) {
+	m, all := kinds(3)
+	s := encoding.DefaultSchema()
+	want := map[string]string{}
+	for name, k := range all {
+		k.part.Plan.GroupBy = nil
+		text, _, err := answer(t.Context(), m, k)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want[name] = text
+	}
+	m.Cell(s.AppendRowKey(nil, metric, base, s.AppendTags(nil, []encoding.TagPair{operatortest.Tag(1, 9)})),
+		[]byte{9, 9, 9}, []byte("?"), 1)
+	for name, k := range all {
+		k.part.Plan.GroupBy = nil
+		got, stats, err := answer(t.Context(), m, k)
+		if err != nil || got != want[name] || stats.Skipped != 1 && name != "unaligned" {
+			t.Errorf("%s: %v, %d cells skipped, got\n%s, want\n%s", name, err, stats.Skipped, got, want[name])
+		}
+	}
+}
+
+// The states of groups may take as much as the plan says, and not a byte more: 48 bytes for each bucket, and 12 for each
+// value that is gathered.
+func TestGroups_states(t *testing.T) {
+	for _, sideBySide := range []bool{false, true} {
+		for aggregator, want := range map[scanplan.Aggregator]int64{
+			"sum":    4 * 36 * 48,
+			"count":  4 * 36 * 48,
+			"median": 4*36*48 + 4*31*12,
+		} {
+			m, part := sparsePart(4)
+			part.Plan.Aggregator, part.Plan.GroupBy = aggregator, []encoding.UID{operatortest.UID(1)}
+			opts := operator.Options{SideBySide: sideBySide}
+			part.Plan.MaxBytes = 1
+			var need int64
+			for { // each refusal says how much is needed so far
+				_, _, err := readGroups(t, m, part, opts)
+				if err == nil {
+					break
+				}
+				var limit *operator.LimitError
+				if !errors.As(err, &limit) || limit.Limit != part.Plan.MaxBytes || limit.Need <= limit.Limit {
+					t.Fatalf("%s with %d bytes: %v", aggregator, part.Plan.MaxBytes, err)
+				}
+				if part.Plan.MaxBytes = limit.Need; limit.What == operator.States {
+					need = limit.Need
+				}
+			}
+			if need != want {
+				t.Errorf("%s, side by side %t: states need %d bytes, want %d", aggregator, sideBySide, need, want)
+			}
 		}
 	}
 }

@@ -275,7 +275,7 @@ func TestLong_cost(t *testing.T) {
 // several if its ranges are too many for one. Rows of many bytes are worth a seek where small ones are not.
 func TestLong_scans(t *testing.T) {
 	s := encoding.DefaultSchema()
-	shapes := map[string]func(int) int{}
+	shapes := map[string]func(int) int{"nothing": func(int) int { return 0 }}
 	for _, shape := range longShapes {
 		shapes[shape.name] = shape.hosts
 	}
@@ -284,6 +284,7 @@ func TestLong_scans(t *testing.T) {
 		bytes, values int // of a row; of which every second host is one
 		want          string
 	}{
+		{"nothing", 0, 1, "1 probes, 0 scans of 0 ranges, at most 0 at once, 0 rows"},
 		{"a row now and then", 0, 1, "1 probes, 1 scans of 0 ranges, at most 0 at once, 200 rows"},
 		{"one host", 0, 1, "8 probes, 4 scans of 0 ranges, at most 0 at once, 2560 rows"},
 		{"ten hosts", 0, 1, "11 probes, 7 scans of 0 ranges, at most 0 at once, 20896 rows"},
@@ -360,7 +361,8 @@ func TestLong_ends(t *testing.T) {
 	}
 	r.Release()
 	if n := op.Stats().Rows; n == 0 || table.open != 1 {
-		t.Errorf("after the first record %d rows are counted and %d scans open, want some rows and one scan", n, table.open)
+		t.Errorf("after the first record %d rows are counted and %d scans open, want some rows and one scan", n,
+			table.open)
 	}
 	op.Close()
 	if table.open != 0 {

@@ -28,12 +28,13 @@ func TestLongPart_recordsSubPart(t *testing.T) {
 	now.Ranges, now.Rejected, now.ScanTime = before.Ranges+10, before.Rejected+40, before.ScanTime+80*time.Millisecond
 	read := store.ScanStats{Rows: 100, Cells: 2, Bytes: 3, RowsScanned: 1000, RPCs: 5, Resumes: 6}
 	schema := encoding.DefaultSchema()
+	host := scanplan.TagPredicate{TagK: encoding.UID{0, 0, 2}, Op: scanplan.In, Values: []encoding.UID{{0, 0, 1}}}
 	part := scanplan.Part{Plan: scanplan.Plan{Schema: schema, Metric: encoding.UID{0, 0, 1}, To: encoding.RowSeconds,
-		Tags: []scanplan.TagPredicate{{TagK: encoding.UID{0, 0, 2}, Op: scanplan.In, Values: []encoding.UID{{0, 0, 1}}}}},
+		Tags: []scanplan.TagPredicate{host}},
 		Range: scanplan.KeyRange{Start: []byte{0, 0, 1}, Stop: []byte{0, 0, 2}}}
 	for _, seeks := range []bool{true, false} {
-		s := longPartScanner{part: &part, subPart: part, prefixes: access.NewPrefixCache(), seeks: seeks, partStats: &now,
-			statsAtOpen: before, rows: ended{stats: read}, scanStats: read}
+		s := longPartScanner{part: &part, subPart: part, prefixes: access.NewPrefixCache(), seeks: seeks,
+			partStats: &now, statsAtOpen: before, rows: ended{stats: read}, scanStats: read}
 		if got := s.NextBytes(); got != 77 {
 			t.Errorf("%d bytes are expected next, want those of the scan", got)
 		}
@@ -43,7 +44,8 @@ func TestLongPart_recordsSubPart(t *testing.T) {
 			t.Errorf("seeks %t: %+v of both scans, want %+v", seeks, got, want)
 		}
 		task, ok := s.prefixes.BeginLearning(access.CacheKey(&part))
-		if ok != seeks || seeks && (task.Limit != (1000-60)/access.RowsPerPrefix || task.Within != 320*time.Millisecond) {
+		if ok != seeks ||
+			seeks && (task.Limit != (1000-60)/access.RowsPerPrefix || task.Within != 320*time.Millisecond) {
 			t.Errorf("seeks %t: %t, %+v was recorded, want 60 wanted rows of 1,000 in 80 ms", seeks, ok, task)
 		}
 	}

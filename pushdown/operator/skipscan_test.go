@@ -326,8 +326,8 @@ func TestSeek_learningFails(t *testing.T) {
 		}
 		spans, stats, err := read(t, m, whole(plan), operator.Options{Prefixes: cache})
 		if err != nil || len(spans) != 1 || stats.Probes != int64(min(n+1, 3)) || m.Open.Load() != 0 {
-			t.Errorf("probe %d fails: %d series, %d probes, %d scanners are open, %v, want one series after this probe", n,
-				len(spans), stats.Probes, m.Open.Load(), err)
+			t.Errorf("probe %d fails: %d series, %d probes, %d scanners are open, %v, want one series after this probe",
+				n, len(spans), stats.Probes, m.Open.Load(), err)
 		}
 		if known := cache.Lookup(key).Prefixes != nil; known != (n == 3) {
 			t.Errorf("probe %d fails: prefixes are known: %t", n, known)
@@ -374,15 +374,16 @@ func TestSeek_learnsFromMiddle(t *testing.T) {
 		}
 		if c.from < 0 { // one hour has no other before it
 			if known := cache.Lookup(key).Prefixes; known != nil || stats.Probes != int64(c.hours[1]-c.hours[0]) {
-				t.Errorf("hours %d with rows in %d: %d probes, known is %v, want nothing", c.hours, c.with, stats.Probes,
-					known)
+				t.Errorf("hours %d with rows in %d: %d probes, known is %v, want nothing", c.hours, c.with,
+					stats.Probes, known)
 			}
 			continue
 		}
 		want := access.NewPrefixes(s, operatortest.UID(3))
 		want.Add(s.AppendTags(nil, []encoding.TagPair{operatortest.Tag(1, 1+c.from)}))
 		if known := cache.Lookup(key).Prefixes; len(known) != 1 || !reflect.DeepEqual(known[0], want) {
-			t.Errorf("hours %d with rows in %d: known is %+v, want the prefix of hour %d", c.hours, c.with, known, c.from)
+			t.Errorf("hours %d with rows in %d: known is %+v, want the prefix of hour %d", c.hours, c.with, known,
+				c.from)
 		}
 	}
 }

@@ -134,7 +134,8 @@ func rowCounts(part *scanplan.Part, m *operatortest.Store) (s operator.Stats) {
 	return s
 }
 
-// The bytes of a record are those of its columns, also of lists in them: a point takes a number, its type and perhaps its time.
+// The bytes of a record are those of its columns, also of lists in them: a point takes a number, its type and perhaps
+// its time.
 func TestRecordBytes(t *testing.T) {
 	size := func(points int64) (bytes int64) {
 		m := table(series(operatortest.Every(base, base+points, 1, identity), operatortest.Tag(1, 1)))
