@@ -432,8 +432,8 @@ func TestBackUp_fullDisk(t *testing.T) {
 	disk.full.Store(true)
 	_, err = BackUp(t.Context(), Backup{Store: "data", Checkpoint: name, To: "backups"},
 		Options{FS: disk, Logger: quiet()})
-	if !errors.Is(err, store.ErrFull) {
-		t.Errorf("backup: %v, want that there is no room", err)
+	if !errors.Is(err, store.ErrFull) || !strings.HasPrefix(err.Error(), "directory of backups backups: ") {
+		t.Errorf("backup: %v, want that there is no room, and where", err)
 	}
 	if _, err := Restore(t.Context(), "backups", "restored",
 		Options{FS: disk, Logger: quiet()}, nil); !errors.Is(err, store.ErrFull) {
@@ -494,7 +494,8 @@ func TestBackUp_place(t *testing.T) {
 	f("link", name, "lies in the data directory")
 	f("link/new/a", name, "lies in the data directory")
 	f("real/../data/b", name, "lies in the data directory")
-	f("dangling/a", name, "dangling")
+	f("dangling/a", name, filepath.Join(root, "dangling")+": lstat")
+	f("backups", "gone", "want the name of a directory that begins with checkpoint-")
 	f("backups", "../real", "want the name of a directory that begins with checkpoint-")
 	f("backups", "checkpoint-/../..", "want the name of a directory that begins with checkpoint-")
 	f("backups", "checkpoint-gone", "no such file")
@@ -517,6 +518,65 @@ func TestBackUp_place(t *testing.T) {
 	}
 }
 
+// On a real disk the tables of backups are those of the store, also where a backup takes them over, and the lists have
+// their numbers and sizes. A plan needs no options.
+func TestBackUp_links(t *testing.T) {
+	root := t.TempDir()
+	data, to := filepath.Join(root, "data"), filepath.Join(root, "backups")
+	s, err := Open(data, Options{IdleFlush: -1, Logger: quiet()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	create(t, s)
+	apply(t, s, cell(store.Put, "row", "q", strings.Repeat("v", 10_000)))
+	settle(t, s)
+	for _, first := range []bool{true, false} {
+		plan, err := PlanBackUp(t.Context(), Backup{Store: data, To: to}, Options{Logger: quiet()})
+		if err != nil {
+			t.Error(err)
+		}
+		name, remove, err := s.Checkpoint(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := BackUp(t.Context(), Backup{Store: data, Checkpoint: name, To: to}, Options{Logger: quiet()})
+		if err := errors.Join(err, remove()); err != nil {
+			t.Fatal(err)
+		}
+		list, err := readList(vfs.Default, r.Path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all, tables int64
+		for _, f := range list.Files {
+			info, err := os.Stat(filepath.Join(r.Path, f.Name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if all += info.Size(); !strings.HasSuffix(f.Name, ".sst") {
+				continue
+			}
+			tables += info.Size()
+			of, err := os.Stat(filepath.Join(data, f.Name))
+			if err != nil || !os.SameFile(info, of) || f.Inode == 0 {
+				t.Errorf("%s has number %d, %v, want it to be a link to the store's", f.Name, f.Inode, err)
+			}
+		}
+		fresh := all
+		if !first {
+			fresh -= tables
+		}
+		if tables == 0 || r.Bytes != all || r.NewBytes != fresh || list.bytes() != all || plan.New != r.New {
+			t.Errorf("got %+v of %+v, want %d bytes, %d of them new", r, plan, all, fresh)
+		}
+	}
+	restored := filepath.Join(root, "restored")
+	if r, err := PlanRestore(t.Context(), to, restored, Options{Logger: quiet()}, nil); err != nil || r.Files == 0 {
+		t.Errorf("plan of a restore: got %+v, %v", r, err)
+	}
+}
+
 // The backups of one place are in the order in which they were made, also if the clock is set
 // back, and the newest is never the one to be removed.
 func TestBackUp_clockSetBack(t *testing.T) {
@@ -526,7 +586,7 @@ func TestBackUp_clockSetBack(t *testing.T) {
 	var now atomic.Int64
 	now.Store(1_800_000_000)
 	last := ""
-	for range 4 {
+	for hour := range 5 {
 		name, remove, err := s.Checkpoint(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -539,8 +599,14 @@ func TestBackUp_clockSetBack(t *testing.T) {
 		if r.Path <= last {
 			t.Errorf("%s was made after %s", r.Path, last)
 		}
+		if hour == 0 && r.Path != "backups/20270115T080000.000Z" {
+			t.Errorf("the first one is %s, want it named by the clock", r.Path)
+		}
 		last = r.Path
-		now.Add(-3600)
+		now.Add(map[bool]int64{true: -3600, false: 24 * 3600}[hour < 3])
+	}
+	if want := "backups/20270116T050000.000Z"; last != want {
+		t.Errorf("the last one is %s, want %s: the clock is right again", last, want)
 	}
 	if names, err := backupsIn(files, "backups"); err != nil || len(names) != 2 || "backups/"+names[1] != last {
 		t.Errorf("%v, %v, want two, the last of which is %s", names, err, last)

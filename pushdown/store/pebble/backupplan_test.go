@@ -92,6 +92,13 @@ func TestPlanBackUp_others(t *testing.T) {
 		if err != nil || plan.New != plan.Files-tables+1 {
 			t.Errorf("%s: got %+v, %v, want one table of %d new", what, plan, err, tables)
 		}
+		made := mustBackUp(t, s, files, 0)
+		if made.New != plan.New {
+			t.Errorf("%s: made %+v, planned %+v, want as many new files", what, made, plan)
+		}
+		if err := files.RemoveAll(made.Path); err != nil { // the changed one is the newest again
+			t.Fatal(err)
+		}
 	}
 	f("another size", func(b *backupFile) { b.Bytes++ })
 	f("another time", func(b *backupFile) { b.Modified++ })
@@ -104,6 +111,22 @@ func TestPlanBackUp_others(t *testing.T) {
 	if err != nil || plan.New != plan.Files {
 		t.Errorf("a damaged list: got %+v, %v, want all files new", plan, err)
 	}
+}
+
+// smallBelow is a file system of two disks: a small one below a directory, and one that has room. It says nothing of
+// the disk of a directory that is not there.
+type smallBelow struct {
+	vfs.FS
+	dir string
+}
+
+func (d smallBelow) GetDiskUsage(dir string) (usage vfs.DiskUsage, err error) {
+	usage.AvailBytes = 1 << 40
+	if strings.HasPrefix(dir, d.dir) {
+		usage.AvailBytes = 1 << 10
+	}
+	_, err = d.Stat(dir)
+	return usage, err
 }
 
 // What a backup or a restore would refuse, its plan refuses.
@@ -138,7 +161,9 @@ func TestPlan_refused(t *testing.T) {
 		}))
 	}
 	const eio = "input/output error"
-	table := "data/" + tableNames(sorted(t, mem, "data"))[0]
+	names := sorted(t, mem, "data")
+	options := names[slices.IndexFunc(names, func(name string) bool { return strings.HasPrefix(name, "OPTIONS-") })]
+	table := "data/" + tableNames(names)[0]
 
 	backUp(mem, "data", "data/backups", "lies in the data directory")
 	backUp(mem, "data", "file", "directory of backups file: file is no directory")
@@ -154,11 +179,14 @@ func TestPlan_refused(t *testing.T) {
 	restore(mem, "backups", "data", at+"data: it is not empty")
 	restore(mem, "backups", "file/new", at+"file/new: ")
 	restore(sized{mem, 1 << 10}, "backups", "deep/new", at+"deep/new: "+store.ErrFull.Error())
+	restore(sized{mem, 1 << 10}, "backups", "empty", at+"empty: "+store.ErrFull.Error())
+	restore(smallBelow{mem, "empty"}, "backups", "empty/deep/new", at+"empty/deep/new: "+store.ErrFull.Error())
 	restore(failing(errorfs.OpList, r.Path), "backups", "new", at+"new: ")
 	if err := mem.Remove(mem.PathJoin(r.Path, filepath.Base(table))); err != nil {
 		t.Fatal(err)
 	}
 	restore(mem, "backups", "new", filepath.Base(table)+": missing")
+	restore(failing(errorfs.OpOpen, r.Path+"/"+options), "backups", "new", eio) // not only that a table is missing
 	if _, err := mem.Stat("new"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a plan has made the directory: %v", err)
 	}

@@ -308,7 +308,7 @@ func TestRestore_refused(t *testing.T) {
 	}
 	f("backups", "full", "restore of "+r.Path+" into full: it is not empty, but holds notes")
 	f("full", "new", "is no backup, and holds none")
-	f("nowhere", "new", "nowhere")
+	f("nowhere", "new", "file does not exist")
 	f("empty", "new", "is no backup")
 	f("later", "new", "format 3, want 1 or 2: it is of a later version")
 	f("evil", "new", `names the file "../data/000004.log"`)
