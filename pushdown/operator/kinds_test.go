@@ -91,7 +91,8 @@ func TestKinds_counts(t *testing.T) {
 		k.opts.Budget, k.opts.Prefixes = budget, cache
 		_, stats, err := answer(t.Context(), m, k)
 		if err != nil || stats.Ranges < 3*(4+1) || stats.Ranges > 3*(4+1)+3 { // and of off-hour rows
-			t.Errorf("%s: %v, %d ranges, want four and one for off-hour rows in each of 3 hours", name, err, stats.Ranges)
+			t.Errorf("%s: %v, %d ranges, want four and one for off-hour rows in each of 3 hours", name, err,
+				stats.Ranges)
 		}
 		if stats.ScanTime <= 0 || stats.DecodeTime <= 0 || stats.EmitTime <= 0 {
 			t.Errorf("%s took %v, %v and %v, want some time for each", name, stats.ScanTime, stats.DecodeTime,
