@@ -97,8 +97,8 @@ func TestGroups_unknownCells(t *testing.T) {
 	}
 }
 
-// The states of groups may take as much as the plan says, and not a byte more: 48 bytes for each bucket, and 12 for each
-// value that is gathered.
+// The states of groups may take as much as the plan says, and not a byte more: 48 bytes for each bucket, and 12 for
+// each value that is gathered.
 func TestGroups_states(t *testing.T) {
 	for _, sideBySide := range []bool{false, true} {
 		for aggregator, want := range map[scanplan.Aggregator]int64{

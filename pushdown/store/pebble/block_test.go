@@ -109,3 +109,47 @@ func TestScan_ownRows(t *testing.T) {
 		}
 	}
 }
+
+// Memory that an ended scan has left is no more than that of a block of its size, which those who scan have reserved,
+// however large the last row was, and refers to nothing.
+func TestBlock_release(t *testing.T) {
+	sizes := map[int]int{smallBlock: smallBlock, smallBlock + 1: defaultBlock}
+	for size, most := range sizes {
+		views := 2 * viewsOf(most)
+		for _, left := range []*block{
+			{bytes: make([]byte, 1, 2*most)},
+			{bytes: make([]byte, 1, 2*most+1)},
+			{cells: make([]store.Cell, views/cellBytes)},
+			{cells: make([]store.Cell, views/cellBytes+1)},
+			{rows: make([]store.Row, views/rowBytes+1)},
+			{
+				bytes: make([]byte, 10), first: 1, unsealed: 1,
+				cells: []store.Cell{{Value: []byte("v")}}, rows: []store.Row{{Key: []byte("row")}},
+			},
+		} {
+			left.release(size)
+		}
+	}
+	for size, most := range sizes {
+		for range 20 { // some that were released, and others
+			b := blocksOf(size).Get().(*block)
+			if cap(b.bytes) > 2*most || cap(b.rows)*rowBytes+cap(b.cells)*cellBytes > 2*viewsOf(most) {
+				t.Fatalf("for a block of %d bytes there is one of %d bytes, %d rows and %d cells", size,
+					cap(b.bytes), cap(b.rows), cap(b.cells))
+			}
+			if len(b.bytes)+len(b.rows)+len(b.cells)+b.first+b.unsealed > 0 {
+				t.Fatalf("a block that was released has %d rows", len(b.rows))
+			}
+			for _, c := range b.cells[:cap(b.cells)] {
+				if c.Value != nil {
+					t.Fatalf("a block that was released refers to %q", c.Value)
+				}
+			}
+			for _, r := range b.rows[:cap(b.rows)] {
+				if r.Key != nil {
+					t.Fatalf("a block that was released refers to row %q", r.Key)
+				}
+			}
+		}
+	}
+}

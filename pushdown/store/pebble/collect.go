@@ -82,9 +82,7 @@ func (w *watch) addChange(row *store.Change) {
 func (w *watch) Take() (rows []store.Change, lost bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.rows) > 0 {
-		rows = make([]store.Change, 0, len(w.rows))
-	}
+	rows = make([]store.Change, 0, len(w.rows))
 	for _, row := range w.rows {
 		rows = append(rows, *row)
 	}

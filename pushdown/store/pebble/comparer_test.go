@@ -122,10 +122,37 @@ func TestShortKeys(t *testing.T) {
 	})
 }
 
-// An empty key, whose successor pebble may ask for, has a valid one.
-func TestSuccessorOfNothing(t *testing.T) {
-	if k := cells.Successor(nil, nil); validateKey(k) != nil || len(k) == 0 {
-		t.Fatalf("successor of nothing: %x, want a valid key", k)
+// Indexes of tables hold separators and successors: they are no longer than it takes to tell rows apart. There is none
+// that is shorter for a row of ff alone, nor for nothing, whose successor pebble may ask for.
+func TestShortKeys_frozen(t *testing.T) {
+	key := func(row string) []byte { return appendKey(nil, "tsdb", []byte(row), "t", []byte("qualifier")) }
+	last := append([]byte{0xff, 0xff, 0}, appendSuffix(nil, "t", []byte("q"))...)
+	for name, c := range map[string]struct{ got, want []byte }{
+		"between rows":        {separator(nil, key("abcdef"), key("axy")), appendPrefix(nil, "tsdb", []byte("ac"))},
+		"between cells":       {separator(nil, key("a"), appendKey(nil, "tsdb", []byte("a"), "u", nil)), key("a")},
+		"before a longer row": {separator(nil, key("ab"), key("abc")), key("ab")},
+		"after a row":         {successor(nil, key("abcdef")), []byte("u\x00")},
+		"after a row of ff":   {successor(nil, last), last},
+		"after the empty key": {successor(nil, nil), []byte{0}},
+	} {
+		if !bytes.Equal(c.got, c.want) || validateKey(c.got) != nil {
+			t.Errorf("%s: %x, want %x, and that valid", name, c.got, c.want)
+		}
+	}
+	if err := validateKey(nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// Messages name table, row and cell, those about bounds of ranges table and row.
+func TestKeyFormat(t *testing.T) {
+	for want, key := range map[string][]byte{
+		"tsdb/0a00/t:0500": appendKey(nil, "tsdb", []byte{10, 0}, "t", []byte{5, 0}),
+		"tsdb/0a00":        appendPrefix(nil, "tsdb", []byte{10, 0}),
+	} {
+		if got := fmt.Sprint(keyFormat(key)); got != want {
+			t.Errorf("%x: %s, want %s", key, got, want)
+		}
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"hash/maphash"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -397,6 +399,38 @@ func TestElements_sets(t *testing.T) {
 	}
 }
 
+// Whatever rows of whichever tables follow each other, the set of a block is that of the elements of all rows that are
+// whole, each once. Elements are few, so that parts of two of a row look like one of a row in a table with another
+// name.
+func TestElements_mixedTables(t *testing.T) {
+	r := seedtest.Rand(t)
+	l := elementLayout{head: 2, width: 3}
+	c := newElementCollector(l)
+	for block := range 60 {
+		var hashes []uint64
+		seen := map[string]bool{}
+		for range 300 {
+			row := make([]byte, r.IntN(12))
+			for i := range row {
+				row[i] = byte(r.IntN(8))
+			}
+			addRow(t, c, strings.Repeat("t", 1+r.IntN(6)), row)
+			if len(row) < l.head || (len(row)-l.head)%l.width != 0 {
+				continue
+			}
+			for e := range slices.Chunk(row[l.head:], l.width) {
+				if !seen[string(e)] {
+					seen[string(e)] = true
+					hashes = append(hashes, hashElement(e))
+				}
+			}
+		}
+		if got, want := finish(t, c), l.appendSet(nil, hashes); !bytes.Equal(got, want) {
+			t.Fatalf("block %d: set %x, want %x, of %d elements", block, got, want, len(hashes))
+		}
+	}
+}
+
 // What says nothing of a block does not exclude it: no set, one of another layout, and too many
 // elements. An empty set excludes it.
 func TestElements_unknown(t *testing.T) {
@@ -447,9 +481,43 @@ func TestElements_noFilter(t *testing.T) {
 		"another width": newElementFilter(l,
 			&store.KeyPattern{Head: 7, NameLen: 3, ValueLen: 4, Wants: []store.Want{wantTag(2, 5)}}),
 		"unknown elements": newElementFilter(layoutOf(ungrouped{}), podPattern(wantTag(2, 5))),
+		"no elements": newElementFilter(layoutOf(ungrouped{}),
+			&store.KeyPattern{Wants: []store.Want{{Values: [][]byte{{}}}}}),
 	} {
 		if f != nil {
 			t.Errorf("%s: there is a filter", name)
+		}
+	}
+	if newElementFilter(l, podPattern(wantTag(2, many[1:]...))) == nil {
+		t.Errorf("%d values: there is no filter", maxWantedElements)
+	}
+}
+
+// elementsAt is a Grouping of rows with elements somewhere.
+type elementsAt struct {
+	ungrouped
+	elementLayout
+}
+
+func (g elementsAt) Elements() (head, width int) { return g.head, g.width }
+
+// Of a layout that the two bytes of a set cannot say, nothing is known.
+func TestElements_layouts(t *testing.T) {
+	for l, ok := range map[elementLayout]bool{
+		{0, 1}:     true,
+		{255, 255}: true,
+		{7, 0}:     false,
+		{7, -1}:    false,
+		{7, 256}:   false,
+		{-1, 6}:    false,
+		{256, 6}:   false,
+	} {
+		want := elementLayout{}
+		if ok {
+			want = l
+		}
+		if got := layoutOf(elementsAt{elementLayout: l}); got != want {
+			t.Errorf("%+v: got %+v, want %+v", l, got, want)
 		}
 	}
 }

@@ -29,7 +29,7 @@ type smallDisk struct {
 func (d *smallDisk) GetDiskUsage(string) (vfs.DiskUsage, error) {
 	switch {
 	case d.blind.Load():
-		return vfs.DiskUsage{}, vfs.ErrUnsupported
+		return vfs.DiskUsage{TotalBytes: 1 << 30}, vfs.ErrUnsupported // nobody looks at the figures
 	case d.full.Load():
 		return vfs.DiskUsage{TotalBytes: 1 << 30}, nil
 	}
@@ -149,6 +149,51 @@ func TestFullDisk(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
+}
+
+// What is refused for want of room says how much there is and how much is wanted, to the last byte, once in the log,
+// which says when there is room again.
+func TestFullDisk_figures(t *testing.T) {
+	disk, log := &narrowDisk{FS: vfs.NewMem()}, new(logtest.Log)
+	disk.free.Store(1 << 29)
+	s := openMem(t, Options{FS: disk, IdleFlush: -1, Logger: log.Logger()})
+	create(t, s)
+	usage, err := disk.GetDiskUsage("data")
+	if err != nil {
+		t.Fatal(err)
+	}
+	reserve := reserveOf(usage)
+	put := func() error { return s.Apply(t.Context(), "tsdb", []store.Mutation{cell(store.Put, "row", "q", "v")}) }
+	for _, c := range []struct {
+		try  func() error
+		need uint64
+		want string
+	}{
+		{put, reserve, "of the data directory data: %d KiB are free, the last %d KiB are kept back"},
+		{s.roomToSeal, 2*reserve + sealStretch, "to seal rows: %d KiB are free, want %d"},
+		{
+			func() error { return s.spaceToOpen(&examination{replay: 5 << 20, bytes: 2 << 20}) },
+			7<<20 + startBytes, "of the data directory data: %d KiB are free, the start needs %d KiB",
+		},
+	} {
+		disk.free.Store(c.need)
+		if err := c.try(); err != nil {
+			t.Errorf("with %d bytes: %v", c.need, err)
+		}
+		disk.free.Store(c.need - 1)
+		want := fmt.Sprintf(c.want, (c.need-1)>>10, c.need>>10)
+		if err := c.try(); !errors.Is(err, store.ErrFull) || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("with a byte less: %v, want %s", err, want)
+		}
+	}
+	disk.free.Store(1 << 29)
+	const full, again = "writes wait or are refused until there is room", "there is room on the disk again"
+	if said := log.String(); strings.Count(said, full) != 1 || strings.Contains(said, again) {
+		t.Errorf("the log says %s", said)
+	}
+	if err := put(); err != nil || !strings.Contains(log.String(), again) {
+		t.Errorf("%v, and the log says %s", err, log)
+	}
 }
 
 // flushing begins a flush, and returns a channel that is closed at its end.
@@ -383,6 +428,39 @@ func TestStalled_compactions(t *testing.T) {
 		time.Sleep(time.Minute)
 		if err := put(); err != nil {
 			t.Errorf("a put afterwards: %v", err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// If tables cannot be compacted, because they cannot be read, puts are refused before they would have to wait for ever,
+// with the reason.
+func TestStalled_compaction(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		files := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
+			if op.Kind == errorfs.OpFileReadAt && strings.HasSuffix(op.Path, ".sst") {
+				time.Sleep(time.Second) // simulated by synctest: pebble tries again at once
+				return syscall.EIO
+			}
+			return nil
+		}))
+		s, err := Open("data", Options{FS: files, IdleFlush: -1, Logger: quiet()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		create(t, s)
+		flushes := 0
+		for ; flushes <= maxSublevels && err == nil; flushes++ {
+			if err = s.Flush(t.Context()); err == nil {
+				err = s.Apply(t.Context(), "tsdb", []store.Mutation{cell(store.Put, "row", "q", fmt.Sprint(flushes))})
+			}
+			time.Sleep(time.Second)
+		}
+		if !errors.Is(err, store.ErrStalled) || !strings.Contains(err.Error(), "input/output error") ||
+			flushes < maxSublevels/2 {
+			t.Errorf("after %d flushes: %v, want that it is stalled, and why", flushes, err)
 		}
 		if err := s.Close(); err != nil {
 			t.Fatal(err)

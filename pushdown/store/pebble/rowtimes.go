@@ -23,10 +23,10 @@ type rowTimes struct {
 
 // addKey adds the time of a key's row, if the row has one.
 func (t *rowTimes) addKey(key []byte) {
-	table, row, ok := bytes.Cut(key[:split(key)], []byte{0})
+	table, row, _ := bytes.Cut(key[:split(key)], []byte{0})
 	// The catalogue, whose name is empty, has no rows with times; nor has a key
 	// without a row, as a broken batch may hold.
-	if !ok || len(table) == 0 || len(row) == 0 {
+	if len(table) == 0 || len(row) == 0 {
 		return
 	}
 
@@ -92,9 +92,7 @@ func (l *logFile) fillTimes(f *store.Fault) {
 	for _, h := range l.Holes {
 		inside.addBatch(journal.BrokenPayload(l.data[h.Start:h.End]))
 	}
-	if l.Torn > 0 {
-		inside.addBatch(journal.BrokenPayload(l.data[l.End : l.End+l.Torn]))
-	}
+	inside.addBatch(journal.BrokenPayload(l.data[l.End : l.End+l.Torn]))
 
 	for i, rec := range l.Records {
 		// Only the intact batches next to the broken part, one on each side.

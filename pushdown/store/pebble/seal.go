@@ -236,10 +236,7 @@ func (p *sealing) write() error {
 		return errors.Join(unreadable(err), b.Close())
 	}
 	// A crash that leaves this out leaves what was there before, which says the same.
-	if err := p.s.db.Apply(b, pebble.NoSync); err != nil {
-		return errors.Join(err, b.Close())
-	}
-	return b.Close()
+	return errors.Join(p.s.db.Apply(b, pebble.NoSync), b.Close())
 }
 
 // extendReplaced adds the rows that are about to be written to what settle has to do.

@@ -154,6 +154,9 @@ func TestSeal_oldDirectory(t *testing.T) {
 		t.Fatalf("%+v, %d calls, %v, want %d rows sealed", report, calls, err, oldSeries*(oldHours-1))
 	}
 	wantCells(t, s, want)
+	if after := tableBytes(t, s); after >= before {
+		t.Errorf("%d bytes in tables, as before: want what was replaced removed, without a compaction", after)
+	}
 	if tags := storedTags(t, s); tags != [3]int{oldSeries, 0, oldSeries * (oldHours - 1)} {
 		t.Errorf("%d appended, %d put and %d sealed columns, want the last hour as it was", tags[0], tags[1], tags[2])
 	}
@@ -177,7 +180,7 @@ func TestSeal_oldDirectory(t *testing.T) {
 
 	// A few late points are no reason to write a row again; many are.
 	late := sealedEntries(0, 9)
-	for _, n := range []int{3, 600} {
+	for _, n := range []int{3, 60, 600} {
 		appendEntries(t, s, 0, 0, late[:n])
 		want[fmt.Sprintf("%x 050000 0", sealedRow(0, 0))] += string(late[:n])
 		wantCells(t, s, want)

@@ -1,13 +1,20 @@
 package pebble
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"downpour/encoding"
 	"downpour/pushdown/store"
 )
 
@@ -17,14 +24,19 @@ func TestSeal_notOthers(t *testing.T) {
 	s := openMem(t, sealedOptions(vfs.NewMem()))
 	create(t, s)
 	old, entries := sealedRow(0, 0), string(sealedEntries(0, 0))
-	appendEntries(t, s, 0, 0, []byte(entries))
+	for series := range sealRows { // of one step: the next one finds none
+		appendEntries(t, s, series, 0, []byte(entries))
+	}
 	appendEntries(t, s, 0, 1, []byte(entries))
 	apply(t, s, cell(store.Append, string(old), "other", entries))
-	report := sealAll(t, s, hourEnd(0))
-	if report.Rows != 1 || report.Sealed != 1 || report.Before <= report.After || report.After <= 0 {
-		t.Errorf("%+v, want one row sealed, and smaller", report)
+	if report, err := s.Seal(t.Context(), "tsdb", time.Time{}, hourEnd(-1), nil); report.Rows != 0 || err != nil {
+		t.Errorf("%+v, %v, want nothing done, and nobody asked for its pace", report, err)
 	}
-	if tags := storedTags(t, s); tags != [3]int{1, 0, 1} {
+	report := sealAll(t, s, hourEnd(0))
+	if report.Rows != sealRows || report.Sealed != sealRows || report.Before <= report.After || report.After <= 0 {
+		t.Errorf("%+v, want %d rows sealed, and smaller", report, sealRows)
+	}
+	if tags := storedTags(t, s); tags != [3]int{1, 0, sealRows} {
 		t.Errorf("%d appended, %d put and %d sealed columns, want the later hour as it was", tags[0], tags[1], tags[2])
 	}
 	stored, closer, err := s.db.Get(appendKey(nil, "tsdb", old, "t", []byte("other")))
@@ -58,8 +70,99 @@ func TestSeal_ends(t *testing.T) {
 		report, err := s.Seal(ctx, c.table, time.Time{}, hourEnd(0),
 			func(store.SealReport) error { return c.pace(stop) })
 		stop()
-		if !errors.Is(err, want) || report.Rows != c.rows {
-			t.Errorf("%+v, %v, want %d rows looked at and %v", report, err, c.rows, want)
+		if !errors.Is(err, want) || report.Rows != c.rows ||
+			!strings.Contains(err.Error(), fmt.Sprintf("table %q: ", c.table)) {
+			t.Errorf("%+v, %v, want %d rows looked at and %v of the table", report, err, c.rows, want)
 		}
+	}
+}
+
+// While what was replaced is removed, sealing ends with its context, too.
+func TestSeal_endsAtLast(t *testing.T) {
+	t.Parallel()
+	var tables atomic.Int64
+	tables.Store(-100)
+	ctx, stop := context.WithCancel(t.Context())
+	may := make(chan struct{})
+	files := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if op.Kind == errorfs.OpCreate && strings.HasSuffix(op.Path, ".sst") && tables.Add(1) == 2 { // after the flush
+			stop()
+			<-may
+		}
+		return nil
+	}))
+	s := openMem(t, sealedOptions(files))
+	create(t, s)
+	appendEntries(t, s, 0, 0, sealedEntries(0, 0))
+	if err := s.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	tables.Store(0)
+	report, err := s.Seal(ctx, "tsdb", time.Time{}, hourEnd(0), func(store.SealReport) error { return nil })
+	close(may)
+	if !errors.Is(err, context.Canceled) || report.Sealed != 1 {
+		t.Errorf("%+v, %v, want a row sealed, and %v", report, err, context.Canceled)
+	}
+}
+
+// What is to be removed reaches from the first row that was sealed to the last one, whatever steps they are of.
+func TestSealing_extendReplaced(t *testing.T) {
+	t.Parallel()
+	key := func(series int) []byte {
+		return appendKey(nil, "tsdb", sealedRow(series, 0), "t", encoding.AppendColumn)
+	}
+	p := sealing{table: "tsdb"}
+	for _, series := range [][]int{{1, 2}, {4}} {
+		p.cells = nil
+		for _, n := range series {
+			p.cells = append(p.cells, sealedCell{key: key(n)})
+		}
+		p.extendReplaced()
+	}
+	if r := p.replaced; !bytes.Equal(r.Start, key(1)) || compareKeys(key(4), r.End) >= 0 ||
+		compareKeys(r.End, key(5)) > 0 {
+		t.Errorf("from %v to %v, want rows 1 to 4", keyFormat(r.Start), keyFormat(r.End))
+	}
+}
+
+// Rows are sealed about a mebibyte at a time, and what was replaced is removed after each 32 MiB. An error then is not
+// forgotten.
+func TestSeal_stretches(t *testing.T) {
+	t.Parallel()
+	opts := sealedOptions(vfs.NewMem())
+	opts.MemTableBytes = 128 << 20 // so that none is flushed but by sealing
+	s := openMem(t, opts)
+	create(t, s)
+	r := rand.New(rand.NewPCG(1, 1))
+	var entries []byte
+	for i := range int32(3600) {
+		q := encoding.Qualifier{OffsetMS: i * 1000, Float: true, Width: 8}
+		entries = encoding.AppendEntry(entries, q, encoding.AppendDouble(nil, r.NormFloat64()))
+	}
+	const rows = 2*(sealStretch>>20)*40 + 100 // each takes more than a fortieth of a mebibyte
+	for series := range rows {
+		appendEntries(t, s, series, 0, entries)
+	}
+	if err := s.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	flushes := s.db.Metrics().Flush.Count
+	var last store.SealReport
+	ended := errors.New("ended")
+	report, err := s.Seal(t.Context(), "tsdb", time.Time{}, hourEnd(0), func(r store.SealReport) error {
+		if step := r.Before - last.Before; step > sealBytes+int64(2*len(entries)) {
+			t.Errorf("a step of %d bytes", step)
+		}
+		if n := s.db.Metrics().Flush.Count - flushes; n != last.After/sealStretch {
+			t.Errorf("after %d bytes it was flushed %d times", last.After, n)
+		}
+		last = r
+		if r.After >= 2*sealStretch {
+			return ended
+		}
+		return nil
+	})
+	if !errors.Is(err, ended) {
+		t.Errorf("%+v, %v, want %v", report, err, ended)
 	}
 }

@@ -1,6 +1,7 @@
 package pebble
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -326,6 +327,45 @@ func TestEarlyFlush_repeats(t *testing.T) {
 	awaitFlush(t, s, flushes)
 }
 
+// Directories that are made outlast a crash, or the store does not open. One that is there needs nothing of those
+// above.
+func TestOpen_makesDirectories(t *testing.T) {
+	for _, broken := range []errorfs.Op{
+		{Kind: errorfs.OpMkdirAll, Path: "above"},
+		{Kind: errorfs.OpMkdirAll, Path: "above/data"},
+		{Kind: errorfs.OpFileSync, Path: "."},
+		{Kind: errorfs.OpFileSync, Path: "above"},
+	} {
+		toggle := &errorfs.Toggle{Injector: errorfs.InjectorFunc(func(op errorfs.Op) error {
+			if op.Kind == broken.Kind && op.Path == broken.Path {
+				return errorfs.ErrInjected
+			}
+			return nil
+		})}
+		files := errorfs.Wrap(vfs.NewMem(), toggle)
+		open := func() error {
+			s, err := Open("above/data", Options{FS: files, IdleFlush: -1, Logger: quiet()})
+			if err == nil {
+				err = s.Close()
+			}
+			return err
+		}
+		toggle.On()
+		if err := open(); !errors.Is(err, errorfs.ErrInjected) {
+			t.Errorf("%+v fails: %v", broken, err)
+		}
+		toggle.Off()
+		if err := open(); err != nil {
+			t.Fatal(err)
+		}
+		if toggle.On(); broken.Path == "." { // pebble syncs and makes the others again
+			if err := open(); err != nil {
+				t.Errorf("%+v fails above a directory that is there: %v", broken, err)
+			}
+		}
+	}
+}
+
 // A flush that cannot end does so with its context, and goes on in the background.
 func TestFlush_context(t *testing.T) {
 	may := make(chan struct{})
@@ -345,6 +385,9 @@ func TestFlush_context(t *testing.T) {
 	close(may)
 	if err := s.Flush(t.Context()); err != nil {
 		t.Error(err)
+	}
+	if err := s.Flush(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("with a context that has ended: %v", err)
 	}
 }
 
@@ -387,4 +430,46 @@ func TestOpen_smallDisk(t *testing.T) {
 	f(48<<20, 64<<10, 64<<10)
 	f(1600<<20, 16<<20, 5<<20) // a twentieth, 80 MiB, is kept back
 	f(1<<40, 16<<20, 16<<20)
+
+	blind := &smallDisk{FS: vfs.NewMem()}
+	blind.blind.Store(true)
+	if s := openMem(t, Options{FS: blind, MemTableBytes: 16 << 20}); s.opts.MemTableBytes != 16<<20 {
+		t.Errorf("on a disk of unknown size: memtables of %d KiB", s.opts.MemTableBytes>>10)
+	}
+}
+
+// The families of a table are known after a start, too, in their order and each once, whatever attributes they have.
+func TestReopen_families(t *testing.T) {
+	files := vfs.NewMem()
+	opts := Options{FS: files, IdleFlush: -1}
+	s, err := Open("data", opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	attributes := map[string]string{"BLOOMFILTER": "ROW", "VERSIONS": "1"}
+	if err := s.CreateTable(t.Context(), store.TableSpec{
+		Name:     "tsdb",
+		Families: []store.FamilySpec{{Name: "t", Attributes: attributes}, {Name: "f", Attributes: attributes}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		err := s.Apply(t.Context(), "tsdb", []store.Mutation{{Family: "u", Row: []byte("r")}})
+		if want := `has no family "u", it has ["f" "t"]`; err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+		stored, closer, err := s.db.Get(appendKey(nil, catalogue, []byte("tsdb"), "f", []byte("BLOOMFILTER")))
+		if err != nil || !bytes.HasSuffix(stored, []byte("ROW")) {
+			t.Fatalf("an attribute: %q, %v", stored, err)
+		}
+		if err := errors.Join(closer.Close(), s.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if s, err = Open("data", opts); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
 }

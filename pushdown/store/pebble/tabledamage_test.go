@@ -18,6 +18,7 @@ import (
 	"downpour/pushdown/store"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 )
 
 // tableStore returns a store after Close, and the names of its two table files: one with some 30 blocks of
@@ -159,8 +160,27 @@ func TestDamagedTable_catalogue(t *testing.T) {
 	}); !errors.Is(err, store.ErrTableExists) {
 		t.Errorf("create: %v, want that it exists", err)
 	}
-	if !strings.Contains(log.String(), catalogue) {
-		t.Errorf("the log does not name the damaged file: %s", &log)
+	if !strings.Contains(log.String(), catalogue) ||
+		!strings.Contains(log.String(), "every table is taken to be there") {
+		t.Errorf("the log does not name the damaged file, or not say what that means: %s", &log)
+	}
+}
+
+// If the catalogue cannot be read for another reason, the store does not open.
+func TestOpen_unreadableCatalogue(t *testing.T) {
+	i, _, catalogue := tableStore(t)
+	broken := errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if op.Kind == errorfs.OpFileReadAt && strings.HasSuffix(op.Path, catalogue) {
+			return errorfs.ErrInjected
+		}
+		return nil
+	})
+	s, err := Open("data", Options{FS: errorfs.Wrap(i.files(t), broken), IdleFlush: -1, Logger: quiet()})
+	if err == nil {
+		err = errors.Join(errors.New("it has opened"), s.Close())
+	}
+	if !errors.Is(err, errorfs.ErrInjected) {
+		t.Errorf("got %v, want %v", err, errorfs.ErrInjected)
 	}
 }
 

@@ -109,8 +109,13 @@ func TestWatch_writes(t *testing.T) {
 	apply(t, s, m(store.Append, "r", "q", "ab"), m(store.Put, "r", "p", "c"))
 	apply(t, s, m(store.Append, "r", "q", "d"), m(store.Put, "q", "p", "c"))
 	apply(t, s, m(store.DeleteCell, "r", "p", ""), m(store.DeleteRow, "r2", "", ""))
-	for i := range maxRowWrites + 1 {
+	var most []store.Mutation
+	for i := range maxRowWrites + 2 { // one more is cut, and stays so
 		apply(t, s, m(store.Append, "r3", "q", string(rune(i))))
+		if i < maxRowWrites {
+			apply(t, s, m(store.Append, "r4", "q", string(rune(i))))
+			most = append(most, m(store.Append, "", "q", string(rune(i))))
+		}
 	}
 	want := map[string]store.Change{
 		"r": {Row: []byte("r"), Writes: []store.Mutation{
@@ -119,25 +124,28 @@ func TestWatch_writes(t *testing.T) {
 		}},
 		"r2": {Row: []byte("r2"), Writes: []store.Mutation{m(store.DeleteRow, "", "", "")}},
 		"r3": {Row: []byte("r3"), Cut: true},
+		"r4": {Row: []byte("r4"), Writes: most},
 	}
 	for _, w := range watches {
 		if diff := cmp.Diff(want, changesOf(w), cmpopts.EquateEmpty()); diff != "" {
 			t.Error(diff)
 		}
 	}
-	var all []store.Mutation
-	for i := range maxWatchWrites + 1 {
-		all = append(all, m(store.Put, fmt.Sprintf("r%d", i%(maxWatchWrites/2)), fmt.Sprint(i), "v"))
-	}
-	apply(t, s, all...)
-	cut := 0
-	for _, c := range changesOf(watches[0]) {
-		if c.Cut {
-			cut++
+	for _, rows := range []int{maxWatchWrites / 2, maxWatchWrites + 1} {
+		var all []store.Mutation
+		for i := range maxWatchWrites + 1 {
+			all = append(all, m(store.Put, fmt.Sprintf("r%d", i%rows), fmt.Sprint(i), "v"))
 		}
-	}
-	if cut != 1 {
-		t.Errorf("%d rows with a write too many, want 1", cut)
+		apply(t, s, all...)
+		cut := 0
+		for _, c := range changesOf(watches[0]) {
+			if c.Cut {
+				cut++
+			}
+		}
+		if cut != 1 {
+			t.Errorf("of %d rows %d with a write too many, want 1", rows, cut)
+		}
 	}
 	watches[0].Close()
 	changesOf(watches[1])
@@ -174,11 +182,11 @@ func TestWatch_lost(t *testing.T) {
 	if rows, lost := taken(w); len(rows) > 0 || !lost {
 		t.Errorf("%d rows, lost %t; want none and lost", len(rows), lost)
 	}
-	if err := s.Apply(t.Context(), "tsdb", all[:1]); err != nil {
-		t.Fatal(err)
-	}
-	if rows, lost := taken(w); len(rows) != 1 || lost {
-		t.Errorf("after the loss: %d rows, lost %t; want one", len(rows), lost)
+	for _, most := range []int{1, maxWatchRows} {
+		apply(t, s, all[:most]...)
+		if rows, lost := taken(w); len(rows) != most || lost {
+			t.Errorf("after the loss: %d rows, lost %t; want %d", len(rows), lost, most)
+		}
 	}
 }
 
