@@ -204,8 +204,8 @@ func TestChooseAccess_cut(t *testing.T) {
 	})
 }
 
-// Where a part has many hours a probe decides, unless an hour alone has too many ranges. What is known of key prefixes
-// is used if it makes few enough ranges, and the pattern is left out only if no row is between known prefixes.
+// What is known of key prefixes is used if it makes few enough ranges, and the pattern is left out only if no row is
+// between known prefixes.
 func TestChooseAccess_known(t *testing.T) {
 	known := func(part *scanplan.Part, prefixes ...int) *access.PrefixCache {
 		cache := access.NewPrefixCache()
@@ -257,7 +257,12 @@ func TestChooseAccess_known(t *testing.T) {
 		{values, known(values, 1, 1),
 			"240 ranges that can hold the wanted tags, known prefixes: 2; " +
 				"key pattern of 2 tags and 401 values; ranges: 240; pattern 5 1 2 02=[0005] 03=400 values"},
+	})
+}
 
+// Where a part has many hours a probe decides, unless an hour alone has too many ranges.
+func TestChooseAccess_probed(t *testing.T) {
+	checkPaths(t, false, []path{
 		{narrowPart(2048, in(1, 5, 1)), nil,
 			"2048 ranges of hour and tag 01: its UID is the smallest; ranges: 2048; few"},
 		{narrowPart(2049, in(1, 5, 1)), nil,

@@ -99,16 +99,16 @@ func TestKinds_counts(t *testing.T) {
 				stats.EmitTime)
 		}
 		if n, points := budget.spends.Load(), budget.points.Load(); n < 6 || points != 24 || stats.Points != points {
-			t.Errorf("%s spent %d times for %d points, want it after each of 6 blocks or more, 24 points", name, n,
-				points)
+			t.Errorf("%s spent %d times for %d points, want it after each of 6 blocks or more, 24 points", name,
+				n, points)
 		}
 		if known := cache.Lookup(access.CacheKey(&k.part)); !known.Few {
 			t.Errorf("%s: known is %+v, want few rows", name, known)
 		}
 
 		k.part.Plan.Tags[0].TagK = operatortest.UID(2)
-		cost := access.ScanCost{From: base, To: base + 3*3600, Scanned: 10_000, Ranges: 1}
-		cache.Record(access.CacheKey(&k.part), cost)
+		cache.Record(access.CacheKey(&k.part),
+			access.ScanCost{From: base, To: base + 3*3600, Scanned: 10_000, Ranges: 1})
 		if _, stats, err := answer(t.Context(), m, k); err != nil || stats.Probes == 0 {
 			t.Errorf("%s: %v, %d probes, want some", name, err, stats.Probes)
 		}

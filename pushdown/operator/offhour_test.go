@@ -1,9 +1,11 @@
 package operator_test
 
 import (
+	"bytes"
 	"errors"
 	"slices"
 	"testing"
+	"unsafe"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -118,5 +120,108 @@ func TestOffHour(t *testing.T) {
 	})
 	if refused == 0 || moved == 0 {
 		t.Errorf("%d parts were refused, %d of them have points, want some of both", refused, moved)
+	}
+}
+
+// Off-hour rows are searched by one scan for some thousand hours, which begins at the next row of any kind, and lets
+// the store leave out the keys and series that cannot be wanted.
+func TestOffHour_scans(t *testing.T) {
+	m := &operatortest.Store{}
+	s := encoding.DefaultSchema()
+	for _, at := range []uint32{base + 1, base + 3600*5000 + 1, base + 3600*5001} {
+		m.Cell(s.AppendRowKey(nil, metric, at, s.AppendTags(nil, []encoding.TagPair{operatortest.Tag(2, 1)})),
+			[]byte{0, 0}, []byte{1}, 1)
+	}
+	plan := operatortest.Plan(s, metric, base, base+3600*6000)
+	plan.SplitOffHour = true
+	for name, change := range map[string]func(*scanplan.Plan){
+		"tag": func(p *scanplan.Plan) {
+			p.Tags = []scanplan.TagPredicate{{TagK: operatortest.UID(2), Op: scanplan.In,
+				Values: []encoding.UID{operatortest.UID(1)}}}
+		},
+		"TSUID": func(p *scanplan.Plan) { p.TSUIDs = []encoding.UID{encoding.UID(spanOf(operatortest.Tag(2, 1)))} },
+	} {
+		p := plan
+		change(&p)
+		from := &scanLog{Store: m}
+		spans, _, err := read(t, from, whole(p), operator.Options{})
+		if len(spans[spanOf(operatortest.Tag(2, 1))].Raw.Time) != 3 || err != nil {
+			t.Errorf("%s: %v, got %+v, want three points", name, err, spans)
+		}
+		var searches, patterns, ranges int
+		for _, scan := range from.scans {
+			if scan.KeysOnly {
+				searches++
+			} else if !scan.Sealed {
+				ranges += len(scan.Filter.Ranges)
+				if scan.Filter.Pattern != nil {
+					patterns++
+				}
+			}
+		}
+		want := [3]int{2, 2048 + 1000, map[string]int{"tag": 2}[name]}
+		if got := [3]int{searches, ranges, patterns}; got != want {
+			t.Errorf("%s: %d searches, %d ranges, %d patterns, want %d", name, searches, ranges, patterns, want)
+		}
+	}
+}
+
+// The cells of an off-hour row go into rows of their hours. An hour without cells has no row, and times after the last
+// that a key can hold are left out.
+func TestSplitOffHourRow(t *testing.T) {
+	s := encoding.DefaultSchema()
+	const last = encoding.MaxTime - encoding.MaxTime%3600 // the base time of the last hour, which has 55 minutes
+	for _, c := range []struct {
+		base    uint32
+		minutes []byte // of its points
+		want    []uint32
+	}{
+		{base + 1800, []byte{0, 29}, []uint32{base}},
+		{base + 1800, []byte{30}, []uint32{base + 3600}},
+		{base + 1800, []byte{0, 45}, []uint32{base, base + 3600}},
+		{last + 60, []byte{0, 59}, []uint32{last}},
+	} {
+		row := store.Row{Key: s.AppendRowKey(nil, metric, c.base, nil)}
+		for _, minute := range c.minutes {
+			q := encoding.Qualifier{OffsetMS: int32(minute) * 60_000, Width: 1}
+			row.Cells = append(row.Cells,
+				store.Cell{Qualifier: encoding.AppendQualifier(nil, q), Value: []byte{minute}})
+		}
+		rows, err := operator.SplitOffHourRow(s, &row)
+		var got []uint32
+		for _, r := range rows {
+			key, keyErr := s.ParseRowKey(r.Key)
+			got, err = append(got, key.BaseTime), errors.Join(err, keyErr)
+		}
+		if err != nil || !slices.Equal(got, c.want) {
+			t.Errorf("%d with minutes %d: %v, rows of %d, want %d", c.base, c.minutes, err, got, c.want)
+		}
+	}
+}
+
+// What the rows take into which off-hour rows are split counts against the plan's bound: keys and cells with their
+// contents.
+func TestOffHour_memory(t *testing.T) {
+	for _, c := range []struct{ cells, value int }{{1, 1}, {1, 100}, {3, 100}} {
+		m := &operatortest.Store{}
+		for i := range c.cells {
+			m.Cell(encoding.DefaultSchema().AppendRowKey(nil, metric, base+1, nil),
+				[]byte{encoding.PrefixAnnotation, 0, byte(i)}, bytes.Repeat([]byte("?"), c.value), 1)
+		}
+		plan := operatortest.Plan(encoding.DefaultSchema(), metric, base, base+3600)
+		plan.SplitOffHour, plan.MaxBytes = true, 1
+		_, _, err := read(t, m, whole(plan), operator.Options{})
+		var limit *operator.LimitError
+		want := int64(unsafe.Sizeof(store.Row{})) + 3 + 4 +
+			int64(c.cells)*(int64(unsafe.Sizeof(store.Cell{}))+3+int64(c.value))
+		if !errors.As(err, &limit) || limit.Need != want {
+			t.Errorf("%d cells of %d bytes: %v, want a LimitError of %d bytes", c.cells, c.value, err, want)
+		}
+		if plan.MaxBytes = want; limit != nil {
+			_, _, err = read(t, m, whole(plan), operator.Options{})
+			if errors.As(err, &limit) && limit.Need == want {
+				t.Errorf("%d cells of %d bytes: %v, want that they may take as many", c.cells, c.value, err)
+			}
+		}
 	}
 }

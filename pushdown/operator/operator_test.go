@@ -334,7 +334,7 @@ func TestPerSeries_annotations(t *testing.T) {
 // A span whose points are all outside of the buckets has no value. It is shipped with
 // one of its points, a presence marker.
 func TestPerSeries_presenceMarker(t *testing.T) {
-	m := table(series(operatortest.Every(base, base+3600, 600, identity), operatortest.Tag(1, 1)))
+	m := table(series(operatortest.Every(base, base+2*3600, 600, identity), operatortest.Tag(1, 1)))
 	plan := operatortest.Plan(encoding.DefaultSchema(), metric, base, base+4*3600)
 	plan.Downsample = &scanplan.Downsample{All: true, Function: "sum", Fill: scanplan.FillNone}
 	plan.Start, plan.End = (base+7200)*1000, (base+7300)*1000
@@ -480,7 +480,7 @@ func TestPerSeries_ends(t *testing.T) {
 	gone := errors.New("client is gone")
 	cancel(gone)
 	for range 2 {
-		if err := next(op, ctx); !errors.Is(err, gone) {
+		if err := next(op, ctx); !errors.Is(err, gone) || err.Error() != gone.Error() {
 			t.Errorf("cancelled before: %v, want the cause of the cancellation", err)
 		}
 	}
@@ -500,8 +500,27 @@ func TestPerSeries_ends(t *testing.T) {
 	for err == nil {
 		err = next(op, ctx)
 	}
+	if !errors.Is(err, gone) || strings.Count(err.Error(), gone.Error()) != 1 {
+		t.Errorf("cancelled in a scan: %v, want the cause of the cancellation, once", err)
+	}
+
+	// The context of a later call ends that call, and the operator with it.
+	op = open()
+	m.Fail = nil
+	if err := next(op, context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel = context.WithCancelCause(context.Background())
+	m.Fail = func(scan context.Context, _ int) error {
+		cancel(gone)
+		<-scan.Done()
+		return scan.Err()
+	}
+	for err = nil; err == nil; {
+		err = next(op, ctx)
+	}
 	if !errors.Is(err, gone) {
-		t.Errorf("cancelled in a scan: %v, want the cause of the cancellation", err)
+		t.Errorf("a later call is cancelled: %v, want the cause of the cancellation", err)
 	}
 	if n := m.Open.Load(); n != 0 {
 		t.Errorf("%d scanners are open", n)

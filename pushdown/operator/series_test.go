@@ -49,13 +49,15 @@ func TestSeriesTable_anyOrder(t *testing.T) {
 				}
 			}
 		}
+		bytes := int64(0)
 		for i, sp := range table.spans {
+			bytes += int64(len(sp.id)) + spanOverhead
 			if string(sp.id) != order[i] || sp.first != -1 || sp.last != -1 {
 				t.Fatalf("span %d is %x, want %x", i, sp.id, order[i])
 			}
 		}
-		if len(table.spans) != len(order) {
-			t.Fatalf("%d spans, want %d", len(table.spans), len(order))
+		if len(table.spans) != len(order) || table.bytes != bytes {
+			t.Fatalf("%d spans of %d bytes, want %d of %d", len(table.spans), table.bytes, len(order), bytes)
 		}
 	})
 }

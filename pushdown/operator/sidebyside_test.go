@@ -300,7 +300,7 @@ func (l *blockLog) Scan(ctx context.Context, s store.Scan) (store.Scanner, error
 	return l.Store.Scan(ctx, s)
 }
 
-// All hours together hold as much as one scan would, unless a size is given.
+// All hours together hold as much as one scan would, unless a size is given. At most 32 hours are read side by side.
 func TestSideBySide_blocks(t *testing.T) {
 	m, part := sparsePart(4)
 	for given, want := range map[int]int{0: 512 << 10 / 3, 1000: 1000} {
@@ -314,6 +314,16 @@ func TestSideBySide_blocks(t *testing.T) {
 		}
 		if !slices.Equal(from.blocks, []int{want, want, want}) {
 			t.Errorf("with %d: the scans of three hours return %v bytes at once, want %d", given, from.blocks, want)
+		}
+	}
+	for hours, want := range map[int64]int{32: 32, 33: 1} {
+		part.Plan.To = base + hours*3600
+		part.Plan.Ranges[0].Stop = part.Plan.HourKey(part.Range, part.Plan.To)
+		part.Range = part.Plan.Ranges[0]
+		from := &blockLog{Store: m}
+		if _, _, err := answer(t.Context(), from, kind{part: *part, opts: operator.Options{SideBySide: true,
+			BlockBytes: 1000}}); err != nil || len(from.blocks) != want || from.blocks[0] != 1000 {
+			t.Errorf("%d hours: %v, scans of %d bytes at once, want %d", hours, err, from.blocks, want)
 		}
 	}
 }
