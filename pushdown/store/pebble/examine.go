@@ -300,12 +300,18 @@ func (e *examination) examineManifest(name string) ([]journal.Record, error) {
 			if len(copyData) > 0 {
 				err = errors.Join(err, e.saveDamaged(copyName, copyData))
 			}
-			return errors.Join(err, e.write(name, best), e.write(copyName, best))
+			if err != nil {
+				return err // nothing is written over what is not saved
+			}
+			return errors.Join(e.write(name, best), e.write(copyName, best))
 		})
 	case len(best) > len(intact):
 		e.manifest, e.manifestName = best, name
 		e.add(fault(store.Mended, len(best)-len(intact), "damaged, and repaired from its copy"), func() error {
-			return errors.Join(e.saveDamaged(name, data), e.write(name, best))
+			if err := e.saveDamaged(name, data); err != nil {
+				return err
+			}
+			return e.write(name, best)
 		})
 	default: // the MANIFEST is intact and has all that its copy has, or more
 		if own.Torn > 0 {

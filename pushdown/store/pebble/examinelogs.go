@@ -2,7 +2,6 @@ package pebble
 
 import (
 	"encoding/binary"
-	"errors"
 	"slices"
 
 	"downpour/pushdown/store"
@@ -167,7 +166,10 @@ func (l *logFile) sequenceNumbers() (first, end uint64) {
 	return first, end
 }
 
-// salvage rewrites the log with its intact records.
+// salvage rewrites the log with its intact records, once the damaged one is saved.
 func (l *logFile) salvage() error {
-	return errors.Join(l.e.saveDamaged(l.name, l.data), l.e.write(l.name, journal.AppendLog(nil, l.number, l.Records)))
+	if err := l.e.saveDamaged(l.name, l.data); err != nil {
+		return err
+	}
+	return l.e.write(l.name, journal.AppendLog(nil, l.number, l.Records))
 }

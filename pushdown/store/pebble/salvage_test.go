@@ -356,6 +356,17 @@ func TestSalvage_manifestAndCopy(t *testing.T) {
 	if _, err := Open("data", Options{FS: files, IdleFlush: -1, Logger: quiet()}); !errors.Is(err, store.ErrDamaged) {
 		t.Fatalf("got %v, want %v", err, store.ErrDamaged)
 	}
+	for _, unsaved := range []string{name, copyName} {
+		failing := errorfs.Wrap(files, errorfs.InjectorFunc(func(op errorfs.Op) error {
+			if op.Kind == errorfs.OpCreate && strings.HasSuffix(op.Path, "damaged-"+unsaved) {
+				return syscall.EIO
+			}
+			return nil
+		}))
+		if _, err := Open("data", Options{FS: failing, Logger: quiet(), Salvage: true}); !errors.Is(err, syscall.EIO) {
+			t.Errorf("%s cannot be saved: got %v, want %v", unsaved, err, syscall.EIO)
+		}
+	}
 	s, err := Open("data", Options{FS: files, IdleFlush: -1, Logger: quiet(), Salvage: true})
 	if err != nil {
 		t.Fatal(err)
