@@ -400,8 +400,7 @@ func TestElements_sets(t *testing.T) {
 }
 
 // Whatever rows of whichever tables follow each other, the set of a block is that of the elements of all rows that are
-// whole, each once. Elements are few, so that parts of two of a row look like one of a row in a table with another
-// name.
+// whole, each once. Elements are few, so that parts of two in a row look like one in a row of another table.
 func TestElements_mixedTables(t *testing.T) {
 	r := seedtest.Rand(t)
 	l := elementLayout{head: 2, width: 3}

@@ -38,12 +38,11 @@ func (v cellValue) unsealed() int {
 // appendHour returns the hour since 1970 of the row of a key, if its cell is an append column.
 func appendHour(g Grouping, key []byte) (hour uint64, ok bool) {
 	at := split(key)
-	_, qualifier, ok := parseSuffix(key[at:])
-	if !ok || !bytes.Equal(qualifier, encoding.AppendColumn) {
+	if _, qualifier, _ := parseSuffix(key[at:]); !bytes.Equal(qualifier, encoding.AppendColumn) {
 		return 0, false
 	}
-	_, row, ok := bytes.Cut(key[:at], []byte{0})
-	if !ok || len(row) == 0 {
+	_, row, _ := bytes.Cut(key[:at], []byte{0})
+	if len(row) == 0 {
 		return 0, false
 	}
 	seconds, ok := g.Time(row[:len(row)-1]) // without the 00 that ends the row

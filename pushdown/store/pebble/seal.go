@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -165,8 +166,9 @@ func (p *sealing) seal() error {
 		if err != nil || v.unsealed() < leastUnsealed {
 			return nil
 		}
-		// It is the first one of the next step.
+		// It is the first one of the next step, which counts it and those behind it.
 		if size > sealBytes {
+			p.rows = slices.IndexFunc(found, func(f sealedCell) bool { return bytes.Equal(f.key, c.key) })
 			p.next, p.ended = append(p.next[:0], c.key...), false
 			return errEnough
 		}

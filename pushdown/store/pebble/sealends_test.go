@@ -77,31 +77,31 @@ func TestSeal_ends(t *testing.T) {
 	}
 }
 
-// While what was replaced is removed, sealing ends with its context, too.
+// While what was replaced is removed, by a flush and a compaction, sealing ends with its context, too.
 func TestSeal_endsAtLast(t *testing.T) {
 	t.Parallel()
-	var tables atomic.Int64
-	tables.Store(-100)
-	ctx, stop := context.WithCancel(t.Context())
-	may := make(chan struct{})
-	files := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
-		if op.Kind == errorfs.OpCreate && strings.HasSuffix(op.Path, ".sst") && tables.Add(1) == 2 { // after the flush
-			stop()
-			<-may
+	for _, last := range []int64{1, 2} {
+		var tables atomic.Int64
+		tables.Store(-100)
+		ctx, stop := context.WithCancel(t.Context())
+		may := make(chan struct{})
+		files := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
+			if op.Kind == errorfs.OpCreate && strings.HasSuffix(op.Path, ".sst") && tables.Add(1) == last {
+				stop()
+				<-may
+			}
+			return nil
+		}))
+		s := openMem(t, sealedOptions(files))
+		create(t, s)
+		appendEntries(t, s, 0, 0, sealedEntries(0, 0))
+		compactAll(t, s) // so that no other compaction follows the flush
+		tables.Store(0)
+		report, err := s.Seal(ctx, "tsdb", time.Time{}, hourEnd(0), func(store.SealReport) error { return nil })
+		close(may)
+		if !errors.Is(err, context.Canceled) || report.Sealed != 1 {
+			t.Errorf("at table %d: %+v, %v, want a row sealed, and %v", last, report, err, context.Canceled)
 		}
-		return nil
-	}))
-	s := openMem(t, sealedOptions(files))
-	create(t, s)
-	appendEntries(t, s, 0, 0, sealedEntries(0, 0))
-	if err := s.Flush(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	tables.Store(0)
-	report, err := s.Seal(ctx, "tsdb", time.Time{}, hourEnd(0), func(store.SealReport) error { return nil })
-	close(may)
-	if !errors.Is(err, context.Canceled) || report.Sealed != 1 {
-		t.Errorf("%+v, %v, want a row sealed, and %v", report, err, context.Canceled)
 	}
 }
 
@@ -147,22 +147,26 @@ func TestSeal_stretches(t *testing.T) {
 		t.Fatal(err)
 	}
 	flushes := s.db.Metrics().Flush.Count
+	flushed := func() int64 { return s.db.Metrics().Flush.Count - flushes }
 	var last store.SealReport
+	var first int64 // bytes after which it was flushed
 	ended := errors.New("ended")
 	report, err := s.Seal(t.Context(), "tsdb", time.Time{}, hourEnd(0), func(r store.SealReport) error {
 		if step := r.Before - last.Before; step > sealBytes+int64(2*len(entries)) {
 			t.Errorf("a step of %d bytes", step)
 		}
-		if n := s.db.Metrics().Flush.Count - flushes; n != last.After/sealStretch {
+		if n := flushed(); (n > 0) != (last.After >= sealStretch) || n > 1 {
 			t.Errorf("after %d bytes it was flushed %d times", last.After, n)
 		}
-		last = r
-		if r.After >= 2*sealStretch {
+		if flushed() > 0 && first == 0 {
+			first = last.After
+		}
+		if last = r; first > 0 && r.After >= first+sealStretch {
 			return ended
 		}
 		return nil
 	})
-	if !errors.Is(err, ended) {
-		t.Errorf("%+v, %v, want %v", report, err, ended)
+	if !errors.Is(err, ended) || flushed() != 1 || report.Rows != report.Sealed {
+		t.Errorf("%+v, %v, want each row counted once, %v, and nothing removed after that", report, err, ended)
 	}
 }

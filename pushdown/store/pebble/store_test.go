@@ -327,8 +327,7 @@ func TestEarlyFlush_repeats(t *testing.T) {
 	awaitFlush(t, s, flushes)
 }
 
-// Directories that are made outlast a crash, or the store does not open. One that is there needs nothing of those
-// above.
+// Directories that are made outlast a crash, or the store does not open. One that is there needs nothing of others.
 func TestOpen_makesDirectories(t *testing.T) {
 	for _, broken := range []errorfs.Op{
 		{Kind: errorfs.OpMkdirAll, Path: "above"},

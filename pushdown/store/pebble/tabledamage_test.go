@@ -160,8 +160,8 @@ func TestDamagedTable_catalogue(t *testing.T) {
 	}); !errors.Is(err, store.ErrTableExists) {
 		t.Errorf("create: %v, want that it exists", err)
 	}
-	if !strings.Contains(log.String(), catalogue) ||
-		!strings.Contains(log.String(), "every table is taken to be there") {
+	if said := log.String(); !strings.Contains(said, catalogue) ||
+		!strings.Contains(said, "every table is taken to be there") {
 		t.Errorf("the log does not name the damaged file, or not say what that means: %s", &log)
 	}
 }

@@ -75,14 +75,16 @@ type tableReader struct {
 	name string
 }
 
-// ReadAt is File.ReadAt.
-func (r *tableReader) ReadAt(p []byte, offset int64) (int, error) {
-	if err := r.fs.damaged.check(r.name, offset); err != nil {
-		// Pebble's background work would ask again at once. A read of a caller does not pause.
-		PauseBackground()
-		return 0, err
+// ReadAt is File.ReadAt. Pebble's background work would ask again at once after an error. A read of a caller does not
+// pause.
+func (r *tableReader) ReadAt(p []byte, offset int64) (n int, err error) {
+	if err = r.fs.damaged.check(r.name, offset); err == nil {
+		n, err = r.File.ReadAt(p, offset)
 	}
-	return r.File.ReadAt(p, offset)
+	if err != nil {
+		PauseBackground()
+	}
+	return n, err
 }
 
 // PauseBackground pauses if it is called by pebble's background work, which tries
