@@ -161,8 +161,8 @@ func TestPlan_refused(t *testing.T) {
 		}))
 	}
 	const eio = "input/output error"
-	names := sorted(t, mem, "data")
-	options := names[slices.IndexFunc(names, func(name string) bool { return strings.HasPrefix(name, "OPTIONS-") })]
+	names := sorted(t, mem, r.Path)
+	marker := names[slices.IndexFunc(names, func(name string) bool { return strings.HasPrefix(name, "marker.") })]
 	table := "data/" + tableNames(names)[0]
 
 	backUp(mem, "data", "data/backups", "lies in the data directory")
@@ -186,7 +186,7 @@ func TestPlan_refused(t *testing.T) {
 		t.Fatal(err)
 	}
 	restore(mem, "backups", "new", filepath.Base(table)+": missing")
-	restore(failing(errorfs.OpOpen, r.Path+"/"+options), "backups", "new", eio) // not only that a table is missing
+	restore(failing(errorfs.OpOpen, r.Path+"/"+marker), "backups", "new", eio) // not only that a table is missing
 	if _, err := mem.Stat("new"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a plan has made the directory: %v", err)
 	}

@@ -80,7 +80,7 @@ func TestCompleteLogs(t *testing.T) {
 	open, at9 := testLog(9, true, "cccc"+big, "dddd"+big, "eeee"+big)
 	marked, atMarked := testLog(9, true, "cccc"+big, "dddd"+mark, "eeee"+big)
 	plain, _ := testLog(7, false, "aaaa"+big, "bbbb"+big)
-	early, atEarly := testLog(7, false, "aaaa"+mark, "bbbb"+big)
+	early, atEarly := testLog(7, false, "aaaa"+mark, "bbbb"+big, "cccc"+big)
 
 	f("whole", closed, open, nil, "aaaa", "bbbb", "cccc", "dddd", "eeee")
 	f("a hole behind the mark", closed, blank(open, at9[1]), nil, "aaaa", "bbbb", "cccc")
@@ -160,13 +160,18 @@ func TestCheckpoint_failure(t *testing.T) {
 	apply(t, s, cell(store.Put, "row2", "q", "v"))
 	mustBackUp(t, s, files, 0)
 
-	unlisted := errorfs.Wrap(image{}.files(t), errorfs.InjectorFunc(func(op errorfs.Op) error {
-		if op.Kind == errorfs.OpList {
+	// The copy of the MANIFEST is no file of pebble's.
+	name, _, err := s.Checkpoint(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	noCopy := errorfs.Wrap(files, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if op.Kind == errorfs.OpCreate && strings.Contains(op.Path, disk.CopyOf("MANIFEST-")) {
 			return syscall.EIO
 		}
 		return nil
 	}))
-	if err := completeCheckpoint(unlisted, "data", "mark", false); !errors.Is(err, syscall.EIO) {
-		t.Errorf("a directory that cannot be listed: got %v, want %v", err, syscall.EIO)
+	if err := completeCheckpoint(noCopy, "data/"+name, name, false); !errors.Is(err, syscall.EIO) {
+		t.Errorf("without a copy of the MANIFEST: got %v, want %v", err, syscall.EIO)
 	}
 }

@@ -74,6 +74,7 @@ func TestClose_callBefore(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
+	s.flushEarly()         // finds it closed
 	s.closing.Store(false) // as such a call has seen it
 	defer s.closing.Store(true)
 	if err := s.begin(t.Context()); !errors.Is(err, store.ErrClosed) {

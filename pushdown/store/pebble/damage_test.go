@@ -12,10 +12,13 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"downpour/encoding/seedtest"
 	"downpour/pushdown/store"
@@ -302,6 +305,25 @@ func TestDamage_options(t *testing.T) {
 	}
 	if got, err := all(s); err != nil || got != want {
 		t.Errorf("got %q, %v, want %q", got, err, want)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := files.Stat("data/damaged-" + name); err != nil {
+		t.Error(err)
+	}
+
+	// So is one that cannot be read.
+	files = whole.files(t)
+	var reads atomic.Int64
+	s, err = Open("data", opts(errorfs.Wrap(files, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if op.Kind == errorfs.OpFileRead && op.Path == "data/"+name && reads.Add(1) == 1 {
+			return syscall.EIO
+		}
+		return nil
+	}))))
+	if err != nil {
+		t.Fatal(err)
 	}
 	if err := s.Close(); err != nil {
 		t.Error(err)

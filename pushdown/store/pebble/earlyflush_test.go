@@ -61,13 +61,13 @@ func TestEarlyFlush(t *testing.T) {
 
 // A row is new until it has been added, and again after a new memtable.
 func TestRowSketch(t *testing.T) {
-	r := newRowSketch()
+	f := newEarlyFlush(-1, func() {})
 	for range 2 {
 		for _, known := range []bool{false, true} {
-			if got := r.add([]byte("row")); got != known {
+			if got := f.rows.add([]byte("row")); got != known {
 				t.Errorf("known: got %t, want %t", got, known)
 			}
 		}
-		r.reset()
+		f.rotated()
 	}
 }

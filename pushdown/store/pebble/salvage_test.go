@@ -376,6 +376,10 @@ func TestSalvage_manifestAndCopy(t *testing.T) {
 	}
 
 	after := take(t, files)
+	if kept := after[name]; !bytes.Equal(kept, killed[name][:records[0].End]) {
+		t.Errorf("the store has opened with %d bytes of the MANIFEST, want the %d before the damage",
+			len(kept), records[0].End)
+	}
 	for _, file := range []string{name, copyName} {
 		if !bytes.Equal(after["damaged-"+file], damaged[file]) {
 			t.Errorf("damaged-%s has %d bytes, want the %d that were there",
