@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strconv"
@@ -45,7 +46,9 @@ func TestMain(m *testing.M) {
 		if err == nil {
 			fmt.Println(claim(port))
 		}
-		select {} // until it is killed
+		// Until it is killed. Without a read the runtime may take a program that waits for nothing for a deadlock.
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		os.Exit(0)
 	}
 	goleak.VerifyTestMain(m)
 }
