@@ -135,7 +135,7 @@ func (a *aligned) checkOrder(sp *series, base int64) error {
 	return nil
 }
 
-// add adds the points of a row: float is the type of each, or nil if isFloat is that of all.
+// add adds the points of a row: isFloat is the type of the first, and float that of each, or nil if all have this one.
 func (a *aligned) add(sp *series, base int64, offsets []int32, bits []uint64, float []bool, isFloat bool) error {
 	g := a.group(sp)
 	if g == nil {
@@ -160,9 +160,6 @@ func (a *aligned) add(sp *series, base int64, offsets []int32, bits []uint64, fl
 	case m == nil:
 		m = a.newMember(g, sp)
 		m.first = encoding.Value{Float: isFloat, Bits: bits[0]}
-		if float != nil {
-			m.first.Float = float[0]
-		}
 	case m.lastHour != g.hours-1:
 		return errUnaligned // a hole, which is interpolated
 	}

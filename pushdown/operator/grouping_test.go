@@ -73,6 +73,52 @@ func TestGroups_records(t *testing.T) {
 	}
 }
 
+// The proof that sums are exact is sent by each part that is to be merged with others, and not by one that is all of
+// its plan: of an unsalted table, from its first hour to its last.
+func TestGroups_proof(t *testing.T) {
+	for _, salted := range []bool{false, true} {
+		s := encoding.DefaultSchema()
+		if salted {
+			s.SaltWidth, s.SaltBuckets = 1, 1
+		}
+		m := &operatortest.Store{}
+		for v := range 3 {
+			m.Load(s, metric, series(operatortest.Every(base, base+3*3600, 1800, identity), operatortest.Tag(1, 1+v)))
+		}
+		plan := operatortest.Plan(s, metric, base, base+3*3600)
+		plan.Downsample = &scanplan.Downsample{Interval: 3600_000, Function: "sum", Fill: scanplan.FillNone}
+		for _, cut := range [][2]int64{{0, 3}, {0, 2}, {1, 3}, {1, 2}} {
+			part := &scanplan.Part{Plan: plan, Range: plan.Ranges[0], Mode: scanplan.PartialAggregation}
+			part.Range.Start = plan.HourKey(part.Range, base+cut[0]*3600)
+			part.Range.Stop = plan.HourKey(part.Range, base+cut[1]*3600)
+			op, err := operator.New(m, part, operator.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			groups := 0
+			if err := operatortest.Drain(t.Context(), op, func(r batch.Record) error {
+				reader, err := batch.NewPartialReader(r)
+				if err != nil {
+					return err
+				}
+				var p batch.Partial
+				for i := range reader.Len() {
+					if err := reader.At(i, &p); err != nil {
+						return err
+					}
+					groups++
+					if whole := !salted && cut == [2]int64{0, 3}; (len(p.Low) == 0) != whole {
+						t.Errorf("salted %t, hours %d: a proof of %d sums, whole %t", salted, cut, len(p.Low), whole)
+					}
+				}
+				return nil
+			}); err != nil || groups != 1 {
+				t.Errorf("salted %t, hours %d: %v, %d groups, want one", salted, cut, err, groups)
+			}
+		}
+	}
+}
+
 // A series whose rows hold neither points nor annotations is in no group, however they are read.
 func TestGroups_unknownCells(t *testing.T) {
 	m, all := kinds(3)
