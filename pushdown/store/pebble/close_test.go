@@ -68,7 +68,7 @@ func TestClose_error(t *testing.T) {
 	}
 }
 
-// A call that found the store open, and then had to wait for Close, is refused.
+// A call that found the store open, and then had to wait for Close, is refused, and holds nothing up.
 func TestClose_callBefore(t *testing.T) {
 	s := openMem(t, Options{})
 	if err := s.Close(); err != nil {
@@ -80,4 +80,8 @@ func TestClose_callBefore(t *testing.T) {
 	if err := s.begin(t.Context()); !errors.Is(err, store.ErrClosed) {
 		t.Errorf("got %v, want %v", err, store.ErrClosed)
 	}
+	if !s.life.TryLock() {
+		t.Fatal("the refused call still counts as one that runs")
+	}
+	s.life.Unlock()
 }
