@@ -2,10 +2,12 @@ package journal
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -129,6 +131,69 @@ func TestRead_bytes(t *testing.T) {
 	same(t, "log", r, [][]byte{{0xab, 0xcd}})
 }
 
+// Records are read whatever room one leaves in a block, for a header and no payload, too. No zeros behind the last
+// count as part of it.
+func TestRead_blockEnd(t *testing.T) {
+	for room := range int64(2 * headerSynced) {
+		for header, f := range map[int64]func([][]byte) []byte{
+			headerManifest: func(r [][]byte) []byte { return manifestOf(t, r) },
+			headerLog:      func(r [][]byte) []byte { return logOf(t, r, false, false) },
+			headerSynced:   func(r [][]byte) []byte { return logOf(t, r, true, false) },
+		} {
+			next := bytes.Repeat([]byte{1}, 100)
+			want := [][]byte{bytes.Repeat([]byte{1}, int(blockSize-header-room)), next, next}
+			for n := range len(want) + 1 {
+				data := append(f(want[:n]), make([]byte, 100)...)
+				got := Log(data, 6)
+				if header == headerManifest {
+					got = Manifest(data)
+				}
+				what := fmt.Sprintf("%d records, header of %d, %d bytes are left", n, header, room)
+				if same(t, what, got, want[:n]); got.Reach != got.End {
+					t.Errorf("%s: the last chunk ends at %d, the last record at %d", what, got.Reach, got.End)
+				}
+			}
+		}
+	}
+}
+
+// A short record of a MANIFEST that ends with a block is missed where it is blank, and not taken for what fills a block.
+func TestRead_blankAtBlockEnd(t *testing.T) {
+	for n := range headerSynced - headerManifest {
+		long := make([]byte, blockSize-2*headerManifest-n)
+		data := manifestOf(t, [][]byte{long, make([]byte, n), []byte("next")})
+		clear(data[blockSize-headerManifest-n : blockSize])
+		if got := Manifest(data); len(got.Records) != 2 || got.Damage() == nil {
+			t.Errorf("of %d bytes: %d records, holes %v, want two, and damage", n, len(got.Records), got.Holes)
+		}
+	}
+}
+
+// A chunk is of one of the types of its kind of journal, with the header of that type, whatever its checksum says.
+func TestRead_types(t *testing.T) {
+	for kind := range 256 {
+		for _, header := range []int{headerManifest, headerLog, headerSynced} {
+			data := bytes.Repeat([]byte{1}, 40)
+			binary.LittleEndian.PutUint16(data[4:], uint16(len(data)-header))
+			data[6] = byte(kind)
+			binary.LittleEndian.PutUint32(data[7:], 6)
+			binary.LittleEndian.PutUint32(data, Checksum(data[6:]))
+			for form, f := range map[string]struct {
+				got  Reading
+				want bool
+			}{
+				"manifest": {Manifest(data), header == headerManifest && kind >= 1 && kind <= 4},
+				"log": {Log(data, 6), header == headerLog && kind >= 5 && kind <= 8 ||
+					header == headerSynced && kind >= 9 && kind <= 12},
+			} {
+				if got := f.got.Reach == int64(len(data)); got != f.want {
+					t.Errorf("%s, type %d, header of %d: a chunk %t, want %t", form, kind, header, got, f.want)
+				}
+			}
+		}
+	}
+}
+
 // If one byte of a log or MANIFEST is changed, the record that holds it is missing and no other,
 // and a hole before another record is damage. Of a file that is cut, the records before the cut
 // are read.
@@ -150,7 +215,7 @@ func TestRead_damage(t *testing.T) {
 			for range 40 {
 				at := rng.Int64N(whole.End)
 				changed(t, fmt.Sprintf("%s, byte %d", form, at), whole, read(flipped(data, at, rng)), at)
-				cut := read(data[:at])
+				cut := read(slices.Clip(data[:at]))
 				kept := 0
 				for kept < len(whole.Records) && whole.Records[kept].End <= at {
 					kept++
