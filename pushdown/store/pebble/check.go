@@ -44,10 +44,9 @@ func Check(ctx context.Context, dir string, opts Options, done func(tables, of i
 }
 
 // checkFiles is Check of a data directory that nobody can have open, and that may be
-// read-only. Known tables are left out.
+// read-only. Known tables are left out. Options have their defaults already.
 func checkFiles(ctx context.Context, dir string, opts Options, known map[string]bool, done func(tables, of int)) (
 	report store.CheckReport, err error) {
-	opts = opts.withDefaults()
 	opts.FS = unlocked{opts.FS}
 	lock, err := lockDir(opts.FS, dir)
 	if err != nil {
@@ -144,15 +143,16 @@ func tableNames(files []string) (tables []string) {
 	return tables
 }
 
-// repaired is a file system in which pebble sees the MANIFEST, and its markers, as a repair
-// would leave them. A check repairs nothing.
+// repaired is a file system in which pebble sees the MANIFEST, its markers and the file of its options as a
+// repair would leave them. A check repairs nothing.
 type repaired struct {
 	vfs.FS
 	e *examination
 }
 
 func (r repaired) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
-	if r.e.manifest != nil && r.PathBase(name) == r.e.manifestName {
+	// The name is empty while the MANIFEST is as it should be.
+	if r.PathBase(name) == r.e.manifestName {
 		return vfs.NewMemFile(r.e.manifest), nil
 	}
 	return r.FS.Open(name, opts...)
@@ -160,6 +160,7 @@ func (r repaired) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
 
 func (r repaired) List(dir string) ([]string, error) {
 	names, err := r.FS.List(dir)
+	names = slices.DeleteFunc(names, func(name string) bool { return name == r.e.unreadOptions })
 	return append(names, r.e.markers...), err
 }
 

@@ -5,16 +5,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/objstorage/objstorageprovider"
+	"github.com/cockroachdb/pebble/v2/sstable"
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"downpour/encoding/seedtest"
 	"downpour/pushdown/store"
@@ -47,8 +53,12 @@ func TestCheck(t *testing.T) {
 	killed, closed, _ := smallStore(t)
 	for state, i := range map[string]image{"killed": killed, "closed": closed} {
 		r := check(t, i)
-		if len(r.Faults) > 0 || r.Tables == 0 || r.Bytes == 0 || r.Logs == 0 {
-			t.Errorf("%s: %+v, want no faults", state, r)
+		size := int64(0)
+		for _, data := range i {
+			size += int64(len(data))
+		}
+		if len(r.Faults) > 0 || r.Tables == 0 || r.Bytes != size || r.Logs != 1 {
+			t.Errorf("%s: %+v, want %d bytes of tables and a log, and no faults", state, r, size)
 		}
 		used := tablesInUse(t, i)
 		if r.Tables != len(used) {
@@ -103,6 +113,130 @@ func TestCheck_markers(t *testing.T) {
 			if len(r.Faults) != 1 || !strings.Contains(r.Faults[0].String(), want) || r.Tables != whole.Tables {
 				t.Errorf("%s: got %v of %d tables, want %q of %d", state, r.Faults, r.Tables, want, whole.Tables)
 			}
+		}
+	}
+}
+
+// Where a MANIFEST or its marker is lost, nobody knows which tables count: all are read, and the check does not fail.
+func TestCheck_lost(t *testing.T) {
+	killed, _, _ := smallStore(t)
+	used := tablesInUse(t, killed)
+	damaged := bytes.Clone(killed[used[0]])
+	damaged[10] ^= 1
+	harmed := killed.with(used[0], damaged).with("000099.sst", []byte("begun"))
+	const marker, manifest, copied = "marker.manifest.000001.MANIFEST-000001", "MANIFEST-000001", "copy.MANIFEST-000001"
+	for what, c := range map[string]struct {
+		without []string
+		file    string
+	}{
+		"the marker":   {[]string{marker}, "marker.manifest.*"},
+		"the MANIFEST": {[]string{manifest, copied}, manifest},
+	} {
+		i := maps.Clone(harmed)
+		for _, name := range c.without {
+			delete(i, name)
+		}
+		var files []string
+		r := check(t, i)
+		for _, f := range r.Faults {
+			if f.Kind == store.Lost || f.Kind == store.Unreadable {
+				files = append(files, f.File)
+			}
+		}
+		if r.Tables != len(used)+1 || len(files) < 3 || files[0] != c.file ||
+			!slices.Equal(files[len(files)-2:], []string{used[0], "000099.sst"}) {
+			t.Errorf("without %s: got %d tables, %v, want %d, and %s, %s and 000099.sst", what, r.Tables, r.Faults,
+				len(used)+1, c.file, used[0])
+		}
+	}
+}
+
+// A check of the file of pebble's options says that one cannot be read, or is of another store.
+func TestCheck_options(t *testing.T) {
+	killed, _, _ := smallStore(t)
+	const name = "OPTIONS-000003"
+	other := bytes.Replace(killed[name], []byte("merger="), []byte("merger=another."), 1)
+	for text, kind := range map[string]store.FaultKind{"no options": store.Mended, string(other): store.Lost} {
+		r := check(t, killed.with(name, []byte(text)))
+		if len(r.Faults) != 1 || r.Faults[0].File != name || r.Faults[0].Kind != kind || r.Tables == 0 {
+			t.Errorf("got %v of %d tables, want one of %s that is %s, and tables read", r.Faults, r.Tables, name, kind)
+		}
+	}
+}
+
+// What is known of an earlier check is not read again. All else is.
+func TestCheckFiles_known(t *testing.T) {
+	killed, _, _ := smallStore(t)
+	used := tablesInUse(t, killed)
+	harmed := killed
+	for _, name := range used {
+		data := bytes.Clone(killed[name])
+		data[10] ^= 1
+		harmed = harmed.with(name, data)
+	}
+	for _, known := range used {
+		opts := Options{FS: harmed.files(t), Logger: quiet(), Grouping: hourly}.withDefaults()
+		r, err := checkFiles(t.Context(), "data", opts, map[string]bool{known: true}, nil)
+		if err != nil || r.Tables != len(used)-1 || len(r.Faults) == 0 ||
+			slices.ContainsFunc(r.Faults, func(f store.Fault) bool { return f.File == known }) {
+			t.Errorf("%s is known: got %d tables, %v, %v, want the others, and their damage",
+				known, r.Tables, r.Faults, err)
+		}
+	}
+}
+
+// Deletions, of cells and of ranges, have no value, which is no damage.
+func TestCheckTable_deletions(t *testing.T) {
+	opts := Options{FS: vfs.NewMem(), Logger: quiet(), Grouping: hourly}.withDefaults()
+	var report store.CheckReport
+	c := checker{opts: opts, report: &report}
+	f, err := opts.FS.Create("000001.sst", vfs.WriteCategoryUnspecified)
+	if err != nil {
+		t.Fatal(err)
+	}
+	options := opts.pebbleOptions(c.log())
+	w := sstable.NewWriter(objstorageprovider.NewFileWritable(f),
+		options.MakeWriterOptions(0, formatVersion.MaxTableFormat()))
+	if err := errors.Join(w.Set(hourKey(1), []byte{tagAppend}), w.Delete(hourKey(2)),
+		w.DeleteRange(hourKey(4), hourKey(5)), w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.checkTable(t.Context(), "000001.sst"); err != nil || report.Tables != 1 || len(report.Faults) > 0 {
+		t.Errorf("got %+v, %v, want one table without faults", report, err)
+	}
+}
+
+// A check on a disk that fails once returns the error, or a fault that says so: that is no damage, nor is all well.
+func TestCheck_failingDisk(t *testing.T) {
+	killed, _, _ := smallStore(t)
+	mem := killed.files(t)
+	for _, kind := range []errorfs.OpKind{
+		errorfs.OpList, errorfs.OpOpen, errorfs.OpStat, errorfs.OpFileStat, errorfs.OpFileRead, errorfs.OpFileReadAt,
+	} {
+		tried := int64(0)
+		for done := false; !done; tried++ {
+			var n atomic.Int64
+			var failed atomic.Value
+			files := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+				if op.Kind == kind && n.Add(1) == tried+1 {
+					failed.Store(op.Path)
+					return &fs.PathError{Op: "try", Path: op.Path, Err: syscall.EIO}
+				}
+				return nil
+			}))
+			r, err := Check(t.Context(), "data", Options{FS: files, Logger: quiet(), Grouping: hourly}, nil)
+			if done = n.Load() <= tried; done {
+				break
+			}
+			said := slices.ContainsFunc(r.Faults, func(f store.Fault) bool {
+				return strings.Contains(f.What, syscall.EIO.Error())
+			})
+			if !errors.Is(err, syscall.EIO) && (err != nil || len(r.Faults) != 1 || !said) {
+				t.Errorf("%v of %v, %d: got %v, %v, want %v", kind, failed.Load(), tried, r.Faults, err, syscall.EIO)
+			}
+		}
+		if t.Logf("%v: %d", kind, tried); tried == 0 {
+			t.Errorf("%v: none was tried", kind)
 		}
 	}
 }

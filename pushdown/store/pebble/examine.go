@@ -2,6 +2,7 @@ package pebble
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -34,7 +35,7 @@ type examination struct {
 	files    vfs.FS
 	dir      string
 	grouping Grouping
-	names    []string // of the files in dir, ascending
+	names    []string // of the files in dir; those of one kind by their numbers, ascending
 
 	found  []finding
 	logs   int   // logs that were read
@@ -47,6 +48,8 @@ type examination struct {
 	manifest     []byte
 	manifestName string
 	markers      []string // files of markers that pebble must see to open the database
+	// unreadOptions is a damaged file of pebble's options, which it must not see; empty if there is none.
+	unreadOptions string
 }
 
 // examine examines the database in dir.
@@ -56,7 +59,8 @@ func examine(files vfs.FS, dir string, grouping Grouping) (*examination, error) 
 	if e.names, err = files.List(dir); err != nil {
 		return nil, err
 	}
-	slices.Sort(e.names)
+	// Pebble writes numbers with six digits, or with as many as they have: 1000000 comes after 999999.
+	slices.SortFunc(e.names, func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) })
 
 	name, err := atomicfs.ReadMarker(files, dir, "manifest")
 	if err != nil {
@@ -89,7 +93,7 @@ func (e *examination) examineUnmarked() {
 	for _, name := range e.names {
 		switch {
 		case strings.HasPrefix(name, "MANIFEST-"):
-			newest = name // names ascend
+			newest = name // numbers ascend
 		case strings.HasSuffix(name, ".sst") || strings.HasSuffix(name, ".log"):
 			other = name
 		}
@@ -145,7 +149,7 @@ func (e *examination) ofMarker(name string) (string, error) {
 		return "", err
 	}
 	var before string
-	for _, other := range e.names { // in ascending order
+	for _, other := range e.names { // numbers ascend
 		if n := manifestNumber(other); n > 0 && n < manifestNumber(name) {
 			before = other
 		}
@@ -375,7 +379,7 @@ func firstUnflushedLog(records []journal.Record) (number uint64) {
 	for _, rec := range records {
 		rest := rec.Data
 		tag, n := binary.Uvarint(rest)
-		if n > 0 && tag == 1 {
+		if tag == 1 { // a field that is cut off has the tag 0
 			length, m := binary.Uvarint(rest[n:])
 			if m <= 0 || length > uint64(len(rest)-n-m) {
 				continue
@@ -384,7 +388,7 @@ func firstUnflushedLog(records []journal.Record) (number uint64) {
 			tag, n = binary.Uvarint(rest)
 		}
 
-		if n <= 0 || tag != 2 {
+		if tag != 2 {
 			continue
 		}
 		if v, m := binary.Uvarint(rest[n:]); m > 0 {

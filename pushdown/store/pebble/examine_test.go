@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io/fs"
 	"maps"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"downpour/pushdown/store"
@@ -99,6 +101,34 @@ func TestExamine_oldCopies(t *testing.T) {
 	}
 }
 
+// What a repair has written is there after a crash: what is saved first must not be lost with what is written over.
+func TestExamine_writeIsDurable(t *testing.T) {
+	files := vfs.NewCrashableMem()
+	if err := errors.Join(files.MkdirAll("data", 0o700), syncDir(files, "")); err != nil {
+		t.Fatal(err)
+	}
+	e := &examination{files: files, dir: "data"}
+	if err := e.write("MANIFEST-000001", []byte("mended")); err != nil {
+		t.Fatal(err)
+	}
+	if i := take(t, files.CrashClone(vfs.CrashCloneCfg{})); string(i["MANIFEST-000001"]) != "mended" {
+		t.Errorf("after a crash: got %v, want the file", i)
+	}
+}
+
+// Without a marker, tables alone or logs alone are those of a store.
+func TestExamine_unmarkedFiles(t *testing.T) {
+	for name, want := range map[string]int{
+		"000005.sst": 1, "000005.log": 1, "MANIFEST-000001": 0, "OPTIONS-000003": 0, "LOCK": 0,
+	} {
+		r := check(t, image{name: []byte("x"), "marker.format-version.000001.021": nil})
+		lost := slices.DeleteFunc(r.Faults, func(f store.Fault) bool { return f.Kind != store.Lost })
+		if len(lost) != want || want > 0 && !strings.Contains(lost[0].What, name) {
+			t.Errorf("%s: got %v, want %d fault that names it", name, lost, want)
+		}
+	}
+}
+
 // Without a marker and a MANIFEST nobody knows which tables count: not even Salvage opens the store, and it stays as it
 // is. A directory in which nothing but a MANIFEST was begun is a new one.
 func TestExamine_unmarked(t *testing.T) {
@@ -122,6 +152,127 @@ func TestExamine_unmarked(t *testing.T) {
 	if got, told, err := reading(t, image{"MANIFEST-000001": []byte("begun")}, Options{}); !errors.Is(err,
 		store.ErrNoTable) || told != "" {
 		t.Errorf("a MANIFEST alone: got %q, %v, %s, want a store without tables", got, err, told)
+	}
+}
+
+// What is wrong with a MANIFEST or its copy is one fault, of exactly the bytes that are damaged. Where the copy does
+// not go on at the damage, what follows is lost: to be as long as what is intact is not to go on.
+func TestExamine_manifest(t *testing.T) {
+	killed, _, _ := smallStore(t)
+	const name, copied = "MANIFEST-000001", "copy.MANIFEST-000001"
+	whole := killed[name]
+	records := journal.Manifest(whole).Records
+	if len(records) < 4 || !bytes.Equal(whole, killed[copied]) {
+		t.Fatalf("%d records, want four or more, and a copy of them", len(records))
+	}
+	start := func(n int) int { return int(records[n].Start) }
+	size, second, third, last := len(whole), start(1), start(2), start(len(records)-1)
+	flip := func(at int) []byte {
+		data := bytes.Clone(whole)
+		data[at] ^= 1
+		return data
+	}
+	fault := func(kind store.FaultKind, file string, offset, bytes int, what string) string {
+		return fmt.Sprint(kind, " ", store.Fault{File: file, Offset: int64(offset), Bytes: int64(bytes), What: what})
+	}
+	lost := func(offset int) string {
+		const what = "damaged: no record can be read from there, while records follow"
+		return fault(store.Lost, name, offset, size-offset, what)
+	}
+	mended := func(offset int) string {
+		return fault(store.Mended, name, offset, size-offset, "damaged, and repaired from its copy")
+	}
+	differs := func(offset, bytes int) string {
+		const what = "differs from the MANIFEST, which is intact, and is written again"
+		return fault(store.Mended, copied, offset, bytes, what)
+	}
+	torn := fault(store.Torn, name, last, 3, "a torn end, left out")
+	for what, c := range map[string]struct {
+		own, other []byte
+		want       []string
+	}{
+		"whole":                          {whole, whole, nil},
+		"damaged":                        {flip(second), whole, []string{mended(second)}},
+		"cut at a record":                {whole[:third], whole, []string{mended(third)}},
+		"cut":                            {whole[:third+3], whole, []string{mended(third)}},
+		"missing":                        {nil, whole, []string{mended(0)}},
+		"damaged, the copy, too":         {flip(second), flip(second), []string{lost(second)}},
+		"damaged, the copy later":        {flip(second), flip(third), []string{lost(second)}},
+		"damaged, the copy ends there":   {flip(second), whole[:second], []string{lost(second)}},
+		"damaged, the copy ends before":  {flip(third), whole[:second], []string{lost(third)}},
+		"damaged, the copy is of others": {flip(second), flip(0), []string{lost(second)}},
+		"damaged, no copy":               {flip(second), nil, []string{lost(second)}},
+		"nothing is left": {[]byte("none"), whole[:5],
+			[]string{fault(store.Lost, name, 0, 4, "damaged: no record can be read")}},
+		"torn, as its copy":         {whole[:last+3], whole[:last+3], []string{torn, differs(last, 3)}},
+		"torn, and its copy is not": {whole[:last+3], whole[:last], []string{torn}},
+		"the copy is damaged":       {whole, flip(third), []string{differs(third, size-third)}},
+		"the copy is cut":           {whole, whole[:third], []string{differs(third, 0)}},
+		"the copy is empty":         {whole, []byte{}, []string{differs(0, 0)}},
+		"the copy is longer":        {whole, append(bytes.Clone(whole), 1, 2), []string{differs(size, 2)}},
+		"no copy":                   {whole, nil, []string{fault(store.Mended, copied, 0, 0, "")}}, // which is no news
+	} {
+		i := image{}
+		if c.own != nil {
+			i[name] = c.own
+		}
+		if c.other != nil {
+			i[copied] = c.other
+		}
+		e := &examination{files: i.files(t), dir: "data"}
+		if _, err := e.examineManifest(name); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, f := range e.found {
+			got = append(got, fmt.Sprint(f.Kind, " ", f.Fault))
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: got %q, want %q", what, got, c.want)
+		}
+	}
+}
+
+// Files whose numbers have seven digits are newer than those with six.
+func TestExamine_sevenDigits(t *testing.T) {
+	_, closed, want := smallStore(t)
+	i := image{}
+	for name, data := range closed {
+		switch {
+		case strings.HasPrefix(name, "MANIFEST-"):
+			i["MANIFEST-999999"], i["MANIFEST-1000000"] = []byte("old"), data
+		case strings.HasPrefix(name, "OPTIONS-"):
+			other := bytes.Replace(data, []byte("comparer="), []byte("comparer=another."), 1)
+			i["OPTIONS-999999"], i["OPTIONS-1000000"] = other, data
+		case !strings.Contains(name, "MANIFEST-"):
+			i[name] = data
+		}
+	}
+	for what, c := range map[string]struct {
+		marker string
+		opts   Options
+		said   string
+	}{
+		"a marker":             {"MANIFEST-1000000", Options{}, ""},
+		"a marker of no file":  {"MANIFEST-1000001", Options{}, "MANIFEST-1000000 holds"},
+		"no marker, salvaged:": {"", Options{Salvage: true}, "marker.manifest.*"},
+	} {
+		harmed := i
+		if c.marker != "" {
+			harmed = i.with("marker.manifest.000900."+c.marker, nil)
+		}
+		got, said, err := reading(t, harmed, c.opts)
+		if err != nil || got != want || !strings.Contains(said, c.said) || (said == "") != (c.said == "") {
+			t.Errorf("%s: got %q, %v, want %q, and a line with %q: %s", what, got, err, want, c.said, said)
+		}
+	}
+
+	e, err := examine(i.with("1000000.log", nil).with("999999.log", nil).files(t), "data", hourly)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := e.logNumbers(999999); !slices.Equal(got, []uint64{999999, 1000000}) {
+		t.Errorf("got logs %v, want them in order", got)
 	}
 }
 
@@ -150,8 +301,22 @@ func TestFirstUnflushedLog(t *testing.T) {
 	f(7, edit(2, 7))
 	f(9, edit(1, "comparer", 2, 7), edit(2, 9), edit(3, 11))
 	f(300, edit(2, 300), edit(1, "comparer"), edit(1, "comparer", 3, 8), edit())
-	f(300, edit(2, 300), edit(1, 200, 2, 5), edit(1), edit(2), journal.Record{Data: []byte{2, 0x80}})
+	f(300, edit(2, 300), edit(1, 200, 2, 5), edit(1, 3, 2, 5), edit(1), edit(2), journal.Record{Data: []byte{2, 0x80}})
 	f(3, edit(1, "", 2, 3))
+	// A length of more than ten bytes.
+	f(300, edit(2, 300), journal.Record{Data: append([]byte{1}, bytes.Repeat([]byte{0xff}, 11)...)})
+}
+
+// Only a MANIFEST has the number of one.
+func TestManifestNumber(t *testing.T) {
+	for name, want := range map[string]uint64{
+		"MANIFEST-000007": 7, "MANIFEST-1000000": 1000000, "MANIFEST-": 0, "MANIFEST-99999999999999999999": 0,
+		"copy.MANIFEST-000007": 0, "000007.log": 0, "000007": 0,
+	} {
+		if got := manifestNumber(name); got != want {
+			t.Errorf("%s: got %d, want %d", name, got, want)
+		}
+	}
 }
 
 // Of an error that a read returns, what pebble says of damage becomes the damage of a file.

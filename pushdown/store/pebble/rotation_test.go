@@ -3,6 +3,7 @@ package pebble
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -115,14 +116,36 @@ func TestRotation_neverWritten(t *testing.T) {
 				t.Errorf("%s, %s: got %q, %v, want %q and a line: %s", name, number, got, err, want, told)
 			}
 		}
-		alone := i.with("marker.manifest.000900.MANIFEST-000001", nil)
-		for file := range i {
-			if strings.Contains(file, "MANIFEST-") && !strings.HasPrefix(file, "marker.") {
-				delete(alone, file)
+		for _, number := range []string{"000001", "000099"} {
+			alone := i.with("marker.manifest.000900.MANIFEST-"+number, nil)
+			for file := range i {
+				if strings.Contains(file, "MANIFEST-") && !strings.HasPrefix(file, "marker.") {
+					delete(alone, file)
+				}
+			}
+			if _, _, err := reading(t, alone, Options{}); err == nil ||
+				!strings.Contains(err.Error(), "MANIFEST-"+number+" at offset 0: damaged") {
+				t.Errorf("%s: without any MANIFEST: %v, want an error that names MANIFEST-%s", name, err, number)
 			}
 		}
-		if _, _, err := reading(t, alone, Options{}); err == nil || !strings.Contains(err.Error(), "MANIFEST-000001") {
-			t.Errorf("%s: without any MANIFEST: %v, want an error that names it", name, err)
+	}
+}
+
+// A MANIFEST is there if it or its copy is, whatever MANIFEST was before it.
+func TestRotation_copy(t *testing.T) {
+	killed, closed, want := smallStore(t)
+	const name = "MANIFEST-000099"
+	for state, i := range map[string]image{"killed": killed, "closed": closed} {
+		whole := i.with("marker.manifest.000900."+name, nil).with("MANIFEST-000098", []byte("old"))
+		whole[name], whole[disk.CopyOf(name)] = i["MANIFEST-000001"], i["MANIFEST-000001"]
+		for without, line := range map[string]string{name: name + " at offset 0: damaged, and", disk.CopyOf(name): ""} {
+			one := maps.Clone(whole)
+			delete(one, without)
+			got, said, err := reading(t, one, Options{})
+			if err != nil || got != want || !strings.Contains(said, line) || (said == "") != (line == "") {
+				t.Errorf("%s, without %s: got %q, %v, want %q, and a line with %q: %s",
+					state, without, got, err, want, line, said)
+			}
 		}
 	}
 }

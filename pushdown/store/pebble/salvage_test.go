@@ -431,20 +431,50 @@ func TestSalvage_markerAndOthers(t *testing.T) {
 	}
 }
 
-// The faults of tables are in the order of the tables' names, whatever that of the levels is.
-func TestTableFaults_order(t *testing.T) {
-	faults := tableFaults(errors.New("L0: 000012: missing\nL6: 000005: object size mismatch (data/000005.sst): " +
-		"100 (disk) != 820 (MANIFEST)\nL6: 000007: missing"))
-	var got []string
-	for _, f := range faults {
-		got = append(got, fmt.Sprint(f.Kind == store.Lost, " ", f.File, " ", f.What))
-	}
+// The faults of tables are in the order of the tables' names, whatever that of the levels is. Where pebble says
+// anything else of a table, there are none.
+func TestTableFaults(t *testing.T) {
+	text := "L0: 000012: file 000012 (type sstable) unknown to the objstorage provider: file does not exist\n" +
+		"L6: 000005: object size mismatch (data/000005.sst): 100 (disk) != 820 (MANIFEST)\n" +
+		"L6: 000007: stat data/000007.sst: no such file or directory"
 	want := []string{
 		"false 000005.sst has 100 bytes, should have 820",
 		"true 000007.sst missing",
 		"true 000012.sst missing",
 	}
-	if !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
+	f := func(text string, want []string) {
+		t.Helper()
+		var got []string
+		for _, f := range tableFaults(errors.New(text)) {
+			got = append(got, fmt.Sprint(f.Kind == store.Lost, " ", f.File, " ", f.What))
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	f(text, want)
+	f(text+"\nL6: 000008: stat data/000008.sst: input/output error", nil)
+}
+
+// A table of which the disk cannot say whether it is there is not missing: Salvage would put an empty file there.
+//
+//fault:unseen-table-taken-for-missing !isMissing.MatchString(m[2]) => false
+func TestSalvage_unseenTable(t *testing.T) {
+	killed, _, _ := smallStore(t)
+	for _, table := range tablesInUse(t, killed) {
+		mem := killed.files(t)
+		files := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+			if op.Kind == errorfs.OpStat && op.Path == "data/"+table {
+				return syscall.EIO
+			}
+			return nil
+		}))
+		if _, err := Open("data", Options{FS: files, IdleFlush: -1, Logger: quiet(), Salvage: true}); !errors.Is(err,
+			syscall.EIO) {
+			t.Errorf("got %v, want %v", err, syscall.EIO)
+		}
+		if got := take(t, mem)[table]; !bytes.Equal(got, killed[table]) {
+			t.Errorf("%s has %d bytes, want the %d that it had", table, len(got), len(killed[table]))
+		}
 	}
 }
