@@ -115,6 +115,49 @@ func TestKinds_counts(t *testing.T) {
 	}
 }
 
+// However a part aggregates, it is refused if it reads a point more than its budget has, and not if it reads as many.
+// What a part has spent whose store fails is given back once, and so is its memory.
+func TestKinds_budget(t *testing.T) {
+	m, all := kinds(9)
+	broken := errors.New("disk on fire")
+	for name, k := range all {
+		if name == "unaligned" {
+			continue // it ends early
+		}
+		_, stats, err := answer(t.Context(), m, k)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		for _, left := range []int64{stats.Points, stats.Points - 1} {
+			k.opts.Budget = operator.NewBudget(left, 0)
+			_, _, err := answer(t.Context(), m, k)
+			var limit *operator.LimitError
+			if refused := errors.As(err, &limit) && limit.What == operator.Points; refused != (left < stats.Points) {
+				t.Errorf("%s reads %d points of %d: got %v", name, stats.Points, left, err)
+			}
+		}
+
+		budget, held := &blocks{Budget: operator.NewBudget(0, 0)}, account.New(1<<40).Open(account.Query)
+		k.opts.Budget = budget
+		m.Fail = func(_ context.Context, block int) error {
+			if block == 3 {
+				return broken
+			}
+			return nil
+		}
+		if _, _, err := answer(account.With(t.Context(), held), m, k); !errors.Is(err, broken) {
+			t.Errorf("%s: got %v, want that the store fails", name, err)
+		}
+		spent := budget.Budget.(*operator.ReadBudget).Spent()
+		if budget.points.Load() == 0 || spent != 0 || held.Held() != 0 {
+			t.Errorf("%s: of %d points %d are spent, and %d bytes are held, want none", name, budget.points.Load(),
+				spent, held.Held())
+		}
+		m.Fail = nil
+		held.Close()
+	}
+}
+
 // A part that returns its records one by one gives the memory of each back with it.
 func TestKinds_handOver(t *testing.T) {
 	m, all := kinds(9)

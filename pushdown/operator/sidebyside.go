@@ -286,9 +286,6 @@ func (o *hoursOperator) reserve() error {
 	if limit, need := o.part.Plan.MaxBytes, o.kept+o.groups.held; limit > 0 && need > limit {
 		return &LimitError{Limit: limit, Need: need}
 	}
-	if o.kept <= o.reserved {
-		return nil
-	}
 	if err := o.memory.Reserve(o.kept - o.reserved); err != nil {
 		return err
 	}

@@ -3,8 +3,10 @@ package operator_test
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -19,6 +21,7 @@ import (
 	"downpour/pushdown/operator"
 	"downpour/pushdown/operator/aggregate"
 	"downpour/pushdown/operator/operatortest"
+	account "downpour/pushdown/process/memory"
 	"downpour/pushdown/store"
 )
 
@@ -211,27 +214,37 @@ func TestSideBySide_ends(t *testing.T) {
 		t.Error("a panic in an hour: got no error")
 	}
 
-	// The store waits, in one hour after the first block, until the context ends.
-	m, part = sparsePart(9)
-	ctx, cancel := context.WithCancelCause(t.Context())
-	m.Fail = func(ctx context.Context, n int) error {
-		if n < 1 {
-			return nil
+	// The context ends in an hour after the first block: in its next block, for which the store waits, or just before
+	// it says that there are no more rows. An hour may see that and end without a word, so it is tried often.
+	for _, waits := range []bool{true, false} {
+		for range 20 {
+			m, part = sparsePart(9)
+			if !waits { // else another hour sees it
+				m.BlockRows, part.Range.Stop = 9, part.Plan.HourKey(part.Range, base+3600)
+			}
+			ctx, cancel := context.WithCancelCause(t.Context())
+			m.Fail = func(ctx context.Context, n int) error {
+				if n < 1 {
+					return nil
+				}
+				if cancel(broken); !waits {
+					return nil
+				}
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			op, err := operator.New(m, part, operator.Options{SideBySide: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := op.Next(ctx); !errors.Is(err, broken) {
+				t.Errorf("the context ends, waits %t: got %v", waits, err)
+			}
+			op.Close()
+			if n := m.Open.Load(); n != 0 {
+				t.Errorf("%d scanners are open", n)
+			}
 		}
-		cancel(broken)
-		<-ctx.Done()
-		return ctx.Err()
-	}
-	op, err := operator.New(m, part, operator.Options{SideBySide: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := op.Next(ctx); !errors.Is(err, broken) {
-		t.Errorf("the context ends: got %v", err)
-	}
-	op.Close()
-	if n := m.Open.Load(); n != 0 {
-		t.Errorf("%d scanners are open", n)
 	}
 }
 
@@ -325,5 +338,154 @@ func TestSideBySide_blocks(t *testing.T) {
 			BlockBytes: 1000}}); err != nil || len(from.blocks) != want || from.blocks[0] != 1000 {
 			t.Errorf("%d hours: %v, scans of %d bytes at once, want %d", hours, err, from.blocks, want)
 		}
+	}
+}
+
+// What a part needs by the count of its plan's bound, and what it reserves when it has read all and returns its first
+// record: partial aggregates, names and annotations, of series that are listed. Blocks of rows are given back then.
+func TestSideBySide_figures(t *testing.T) {
+	for name, c := range map[string]struct {
+		change         func(*operatortest.Store, *scanplan.Part)
+		need, returned int64
+	}{
+		"one group": {func(*operatortest.Store, *scanplan.Part) {}, 16668, 12151},
+		"groups": {func(_ *operatortest.Store, p *scanplan.Part) {
+			p.Plan.GroupBy = []encoding.UID{operatortest.UID(1)}
+		}, 533340, 864958},
+		"nameless": {func(_ *operatortest.Store, p *scanplan.Part) {
+			p.Mode = scanplan.PartialWithoutNames
+		}, 5188, 4612},
+		// The first and last values of series make records larger than all that is kept.
+		"edges": {func(m *operatortest.Store, p *scanplan.Part) {
+			p.Range.Start, p.Range.Stop = p.Plan.HourKey(p.Range, base+3600), p.Plan.HourKey(p.Range, base+2*3600)
+			m.Rows = nil
+			for i := range 300 {
+				m.Load(p.Plan.Schema, metric, series(operatortest.Every(base+3600+600, base+2*3600, 1200, identity),
+					operatortest.Tag(2, i+1)))
+			}
+		}, 13602, 222},
+	} {
+		m, part := sparsePart(300)
+		for i := range m.Rows[:20] {
+			m.Rows[i].Cells = append(m.Rows[i].Cells, store.Cell{Family: []byte(encoding.FamilyData),
+				Qualifier: []byte{encoding.PrefixAnnotation, 0, 0}, Value: bytes.Repeat([]byte("?"), 100)})
+		}
+		c.change(m, part)
+		held := account.New(1 << 40).Open(account.Query)
+		op, err := operator.New(m, part, operator.Options{SideBySide: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := op.Next(account.With(t.Context(), held))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Release()
+		if n := held.Held(); n != c.returned {
+			t.Errorf("%s: %d bytes are reserved at the first record, want %d", name, n, c.returned)
+		}
+		op.Close()
+		held.Close()
+		part.Plan.MaxBytes = 1
+		for { // each refusal says how much is needed so far
+			_, _, err := readGroups(t, m, part, operator.Options{SideBySide: true})
+			if err == nil {
+				break
+			}
+			var limit *operator.LimitError
+			if !errors.As(err, &limit) || limit.Limit != part.Plan.MaxBytes || limit.Need <= limit.Limit {
+				t.Fatalf("%s with %d bytes: %v", name, part.Plan.MaxBytes, err)
+			}
+			part.Plan.MaxBytes = limit.Need
+		}
+		if n := part.Plan.MaxBytes; n != c.need {
+			t.Errorf("%s: needs %d bytes, want %d", name, n, c.need)
+		}
+	}
+}
+
+// The memory of a block is reserved before it is read: rows as the store estimates them, at first those that off-hour
+// rows were split into, then as they were, and what three blocks of the hour hold; twice that for a larger estimate.
+func TestSideBySide_blocksReserved(t *testing.T) {
+	for name, c := range map[string]struct {
+		rows, points, note int // in the hour; in each row; bytes of an annotation in each row
+		splits             bool
+		next               []int64 // what the store estimates before each block, of the last one also for others
+		want               []int64 // reserved when the store is asked for each block
+		reader             int64   // reserves at most so much at any time
+	}{
+		"small rows": {1200, 1, 0, false, []int64{0}, []int64{0, 122_880, 122_880, 122_880}, 5000},
+		"estimates": {400, 60, 0, false, []int64{80_000, 80_000, 300_000},
+			[]int64{110_000, 1_512_540, 1_963_740, 1_963_740, 1_963_740}, 5000},
+		"annotations": {30, 1, 2000, false, []int64{0}, []int64{0, 105_544, 105_544, 105_544}, 70_000},
+		"off-hour": {100, 1, 0, true, []int64{0},
+			[]int64{6: 14_400, 7: 14_400, 8: 14_400, 9: 14_400, 10: 14_400}, 5000},
+	} {
+		s := encoding.DefaultSchema()
+		m := &operatortest.Store{BlockRows: c.rows / 3, NextBytes: c.next[0]}
+		for i := range c.rows {
+			tags := s.AppendTags(nil, []encoding.TagPair{operatortest.Tag(1, i+1)})
+			key := s.AppendRowKey(nil, metric, uint32(base+map[bool]int{true: 1}[c.splits]), tags)
+			for minute := range c.points {
+				m.Cell(key, binary.BigEndian.AppendUint16(nil, uint16(minute*60<<4)), []byte{1}, 1)
+			}
+			if c.note > 0 {
+				m.Cell(key, []byte{encoding.PrefixAnnotation, 0, 0}, make([]byte, c.note), 1)
+			}
+		}
+		p := operatortest.Plan(s, metric, base, base+3600)
+		p.Downsample = &scanplan.Downsample{Interval: 60_000, Function: "sum", Fill: scanplan.FillNone}
+		p.SplitOffHour = c.splits
+		part := whole(p)
+		part.Mode = scanplan.PartialWithoutNames
+		held := account.New(1 << 40).Open(account.Query)
+		var got []int64
+		m.Fail = func(context.Context, int) error {
+			got = append(got, held.Held())
+			m.NextBytes = c.next[min(len(got), len(c.next)-1)]
+			return nil
+		}
+		op, err := operator.New(m, part, operator.Options{SideBySide: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := operatortest.Drain(account.With(t.Context(), held), op,
+			func(batch.Record) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+		held.Close()
+		if !slices.EqualFunc(got, c.want, func(got, want int64) bool { return want <= got && got <= want+c.reader }) {
+			t.Errorf("%s: %d bytes are reserved before each block, want %d, at most %d more", name, got,
+				c.want, c.reader)
+		}
+	}
+}
+
+// An hour that may not have the memory of its rows fails its part. A great many series whose names are not kept take
+// little memory.
+func TestSideBySide_bounds(t *testing.T) {
+	m, part := sparsePart(9)
+	m.NextBytes = 1 << 30
+	held := account.New(1 << 20).Open(account.Query)
+	defer held.Close()
+	if _, _, err := answer(account.With(t.Context(), held), m,
+		kind{part: *part, opts: operator.Options{SideBySide: true}}); !account.Refused(err) {
+		t.Errorf("a block of 1 GiB in 1 MiB: got %v, want that it is refused", err)
+	}
+
+	m, part = sparsePart(5000)
+	m.BlockRows, part.Mode = 0, scanplan.PartialWithoutNames
+	want, _, err := answer(t.Context(), m, kind{part: *part})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	got, _, err := answer(t.Context(), m, kind{part: *part, opts: operator.Options{SideBySide: true}})
+	if runtime.ReadMemStats(&after); err != nil || got != want {
+		t.Errorf("series without names: %v, got\n%s\nwant\n%s", err, got, want)
+	}
+	if n := (after.TotalAlloc - before.TotalAlloc) >> 20; n > 50 {
+		t.Errorf("%d MiB are allocated for names, want less", n)
 	}
 }

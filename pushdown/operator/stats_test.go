@@ -25,7 +25,8 @@ func TestStats(t *testing.T) {
 		d.store.Loose, d.store.Sealed = rapid.Bool().Draw(t, "loose"), false
 		d.plan.Tags, d.plan.Exact, d.plan.GroupBy = nil, false, nil
 		if rapid.Bool().Draw(t, "predicate") {
-			d.plan.Tags = []scanplan.TagPredicate{{TagK: operatortest.UID(2), Op: scanplan.In,
+			d.plan.Tags = []scanplan.TagPredicate{{TagK: operatortest.UID(2),
+				Op:     rapid.SampledFrom([]scanplan.TagOp{scanplan.In, scanplan.NotIn}).Draw(t, "op"),
 				Values: []encoding.UID{operatortest.UID(1)}}}
 		}
 		from := rapid.Int64Range(0, hours-1).Draw(t, "from")
