@@ -152,6 +152,10 @@ func TestRead_blockEnd(t *testing.T) {
 				if same(t, what, got, want[:n]); got.Reach != got.End {
 					t.Errorf("%s: the last chunk ends at %d, the last record at %d", what, got.Reach, got.End)
 				}
+				if torn := Log(slices.Clip(append(f(want[:n]), 'x')), 6); header != headerManifest &&
+					(len(torn.Records) != n || torn.Torn == 0) {
+					t.Errorf("%s, and a byte: %d records, %d bytes torn", what, len(torn.Records), torn.Torn)
+				}
 			}
 		}
 	}
@@ -169,15 +173,22 @@ func TestRead_blankAtBlockEnd(t *testing.T) {
 	}
 }
 
+// chunkOf returns a chunk with a header of a length and a type, of the log with number 6.
+func chunkOf(header int, kind byte, payload string) []byte {
+	b := make([]byte, headerSynced)
+	binary.LittleEndian.PutUint16(b[4:], uint16(len(payload)))
+	b[6] = kind
+	binary.LittleEndian.PutUint32(b[7:], 6)
+	b = append(b[:header], payload...)
+	binary.LittleEndian.PutUint32(b, Checksum(b[6:]))
+	return b
+}
+
 // A chunk is of one of the types of its kind of journal, with the header of that type, whatever its checksum says.
 func TestRead_types(t *testing.T) {
 	for kind := range 256 {
 		for _, header := range []int{headerManifest, headerLog, headerSynced} {
-			data := bytes.Repeat([]byte{1}, 40)
-			binary.LittleEndian.PutUint16(data[4:], uint16(len(data)-header))
-			data[6] = byte(kind)
-			binary.LittleEndian.PutUint32(data[7:], 6)
-			binary.LittleEndian.PutUint32(data, Checksum(data[6:]))
+			data := chunkOf(header, byte(kind), "\x06\x00\x00\x00 and other bytes")
 			for form, f := range map[string]struct {
 				got  Reading
 				want bool
@@ -190,6 +201,117 @@ func TestRead_types(t *testing.T) {
 					t.Errorf("%s, type %d, header of %d: a chunk %t, want %t", form, kind, header, got, f.want)
 				}
 			}
+		}
+	}
+}
+
+// A record is read if all its chunks follow each other. Where some lack, that is damage before another record, and
+// the torn end behind the last.
+func TestRead_places(t *testing.T) {
+	for _, c := range []struct {
+		places  []place
+		records string // by the places at which chunks of the record are
+		hole    int    // places before the first record; none if 0
+		torn    int    // places behind the last
+	}{
+		{[]place{first, middle, last, full}, "012 3", 0, 0},
+		{[]place{first, full}, "1", 1, 0},
+		{[]place{first, middle, full}, "2", 2, 0},
+		{[]place{first, first, last}, "12", 1, 0},
+		{[]place{middle, full}, "1", 1, 0},
+		{[]place{last, full}, "1", 1, 0},
+		{[]place{full, first}, "0", 0, 1},
+		{[]place{full, last}, "0", 0, 1},
+		{[]place{full, first, middle}, "0", 0, 2},
+	} {
+		for header, kind := range map[int]byte{headerManifest: 1, headerLog: 5, headerSynced: 9} {
+			var data []byte
+			for i, p := range c.places {
+				data = append(data, chunkOf(header, kind+byte(p), fmt.Sprint(i))...)
+			}
+			got := Log(data, 6)
+			if header == headerManifest {
+				got = Manifest(data)
+			}
+			var records []string
+			for _, r := range got.Records {
+				records = append(records, string(r.Data))
+			}
+			var holes []Hole
+			if c.hole > 0 {
+				holes = []Hole{{End: int64(c.hole * (header + 1)), Damage: true}}
+			}
+			if strings.Join(records, " ") != c.records || !slices.Equal(got.Holes, holes) ||
+				got.Torn != int64(c.torn*(header+1)) || got.Reach != int64(len(data)) {
+				t.Errorf("header of %d, places %d: got %v, holes %v, %d bytes torn, the last chunk ends at %d; want %v",
+					header, c.places, records, got.Holes, got.Torn, got.Reach, c)
+			}
+		}
+	}
+}
+
+// The payload of a broken chunk may have the bytes of chunks. They are no chunks where the header says how long it is,
+// and a chunk follows.
+func TestRead_nested(t *testing.T) {
+	for header, kind := range map[int]byte{headerManifest: 1, headerLog: 5, headerSynced: 9} {
+		inner := chunkOf(header, kind, "not a record")
+		broken := chunkOf(header, kind, string(inner))
+		broken[0] ^= 1
+		data := append(slices.Clone(broken), chunkOf(header, kind, "record")...)
+		got := Log(data, 6)
+		if header == headerManifest {
+			got = Manifest(data)
+		}
+		hole := Hole{End: int64(len(broken)), Damage: true}
+		if len(got.Records) != 1 || string(got.Records[0].Data) != "record" || !slices.Equal(got.Holes, []Hole{hole}) {
+			t.Errorf("header of %d: %d records, holes %v, want one, and %v", header, len(got.Records), got.Holes, hole)
+		}
+	}
+}
+
+// A log is closed by its end chunk, a MANIFEST never. Where a broken chunk ends by its header, the file was as long,
+// unless the header is cut off, of another log, of no type, or of more than a block.
+func TestRead_end(t *testing.T) {
+	record := chunkOf(headerLog, 5, "record")
+	end := []byte{0, 0, 0, 0, 0, 0, 5, 7, 0, 0, 0}
+	for i := range end {
+		changed := bytes.Clone(end)
+		changed[i] ^= 8
+		for what, c := range map[string]struct {
+			data   []byte
+			closed bool
+		}{
+			"whole":     {slices.Concat(record, end), true},
+			"one byte":  {slices.Concat(record, changed), false},
+			"cut":       {slices.Clip(slices.Concat(record, end[:i])), false},
+			"in a hole": {slices.Concat(record[1:], record[:1], end), false},
+		} {
+			if got := Log(c.data, 6).Closed; got != c.closed {
+				t.Errorf("%s, byte %d: closed %t, want %t", what, i, got, c.closed)
+			}
+		}
+	}
+	if Manifest([]byte{0, 0, 0, 0, 0, 0, 5, 1, 0, 0, 0}).Closed {
+		t.Error("a MANIFEST is closed by the end chunk of a log")
+	}
+
+	at := int64(len(record))
+	next := chunkOf(headerLog, 5, "next")
+	for n := range len(next) {
+		want := at
+		if n >= headerLog {
+			want += int64(len(next))
+		}
+		if got := Log(slices.Concat(record, next[:n]), 6); got.Reach != want {
+			t.Errorf("cut after %d bytes: the last chunk ends at %d, want %d", n, got.Reach, want)
+		}
+	}
+	for what, place := range map[string]int{"type": 6, "number": 7, "size": 5} {
+		changed := bytes.Clone(next)
+		changed[place] ^= 0xf0
+		if got := Log(slices.Concat(record, changed), 6); got.Reach != at || got.Torn != int64(len(next)) {
+			t.Errorf("another %s: the last chunk ends at %d, %d bytes torn, want %d and %d", what, got.Reach, got.Torn,
+				at, len(next))
 		}
 	}
 }
@@ -294,16 +416,21 @@ func TestRead_torn(t *testing.T) {
 	f("not all of a sector", blank(1024, 1024+511), 20-2, true)
 	f("one byte", flipped(data, 1500, rand.New(rand.NewPCG(1, 1))), 20-1, true)
 
-	// The last chunk, with a new checksum, tells that all before it was synced.
-	synced := bytes.Clone(data)
-	tells := whole.Records[19].Start
-	tail := logOf(t, [][]byte{[]byte("tells")}, true, false)
-	tail[11], tail[12] = byte(tells), byte(tells>>8)
-	sum := Checksum(tail[6:])
-	tail[0], tail[1], tail[2], tail[3] = byte(sum), byte(sum>>8), byte(sum>>16), byte(sum>>24)
-	copy(synced[whole.End:], tail)
-	clear(synced[1024:2048])
-	f("two sectors that had arrived", synced, 21-4, true)
+	// Three chunks of a sector each: the one in the middle may be torn where all of it is blank.
+	data = slices.Concat(chunkOf(headerLog, 5, strings.Repeat("1", 501)), make([]byte, sector),
+		chunkOf(headerLog, 5, strings.Repeat("3", 501)))
+	f("just a sector", data, 2, false)
+	data[2*sector-1] = 1
+	f("not the end of a sector", data, 2, true)
+
+	// A last chunk says up to where all before it was synced.
+	for name, synced := range map[string]int64{"before the sector": sector, "in the sector": sector + 1} {
+		clear(data[sector : 2*sector])
+		says := chunkOf(headerSynced, 9, "synced")
+		binary.LittleEndian.PutUint64(says[headerLog:], uint64(synced))
+		binary.LittleEndian.PutUint32(says, Checksum(says[6:]))
+		f("synced to "+name, slices.Concat(data, says), 3, synced > sector)
+	}
 }
 
 // No bytes make the reader fail, and what it returns lies in the file in order.
