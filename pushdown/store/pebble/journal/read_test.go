@@ -460,34 +460,42 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// A log that AppendLog writes is read by Log and by pebble.
+// A log that AppendLog writes is read by Log and by pebble, whatever room its records leave in blocks.
 func TestAppendLog(t *testing.T) {
 	seed := seedtest.Of(t)
 	rng := rand.New(rand.NewPCG(seed, 1))
 	for n := range 30 {
-		want := records(rng, n)
-		var in []Record
-		for _, r := range want {
-			in = append(in, Record{Data: r})
+		appended(t, records(rng, n))
+		long := make([]byte, blockSize-headerLog-n)
+		appended(t, [][]byte{long})
+		appended(t, [][]byte{long, []byte("next")})
+	}
+}
+
+// appended checks a log of records that AppendLog writes.
+func appended(t *testing.T, want [][]byte) {
+	t.Helper()
+	var in []Record
+	for _, r := range want {
+		in = append(in, Record{Data: r})
+	}
+	data := AppendLog(nil, 6, in)
+	got := Log(data, 6)
+	same(t, "log", got, want)
+	if !got.Closed {
+		t.Error("the log is not closed, want it closed")
+	}
+	theirs := record.NewReader(bytes.NewReader(data), 6)
+	for i := range want {
+		r, err := theirs.Next()
+		if err != nil {
+			t.Fatal(err)
 		}
-		data := AppendLog(nil, 6, in)
-		got := Log(data, 6)
-		same(t, "log", got, want)
-		if !got.Closed {
-			t.Error("the log is not closed, want it closed")
+		if b, err := io.ReadAll(r); err != nil || !bytes.Equal(b, want[i]) {
+			t.Fatalf("record %d: pebble reads %d bytes, want %d: %v", i, len(b), len(want[i]), err)
 		}
-		theirs := record.NewReader(bytes.NewReader(data), 6)
-		for i := range want {
-			r, err := theirs.Next()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if b, err := io.ReadAll(r); err != nil || !bytes.Equal(b, want[i]) {
-				t.Fatalf("record %d: pebble reads %d bytes, want %d: %v", i, len(b), len(want[i]), err)
-			}
-		}
-		if _, err := theirs.Next(); err != io.EOF {
-			t.Errorf("behind the last record: %v, want EOF", err)
-		}
+	}
+	if _, err := theirs.Next(); err != io.EOF {
+		t.Errorf("behind the last record: %v, want EOF", err)
 	}
 }
