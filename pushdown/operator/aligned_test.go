@@ -2,6 +2,7 @@ package operator_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"maps"
 	"math"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
@@ -17,6 +19,7 @@ import (
 	"downpour/encoding/scanplan"
 	"downpour/pushdown/operator"
 	"downpour/pushdown/operator/operatortest"
+	account "downpour/pushdown/process/memory"
 )
 
 // alignedSeries is a series of a drawn table, whose points are by hour.
@@ -263,5 +266,121 @@ func TestAligned_ofSeries(t *testing.T) {
 	})
 	if answered == 0 || refused == 0 || late == 0 {
 		t.Errorf("%d parts are aligned, %d are not, %d begin late, want some of each", answered, refused, late)
+	}
+}
+
+// alignedRows runs an aligned part, and returns its groups as text, those of each record after a line.
+func alignedRows(t *testing.T, m *operatortest.Store, part *scanplan.Part, opts operator.Options) (rows []string) {
+	t.Helper()
+	part.Mode = scanplan.Aligned
+	op, err := operator.New(m, part, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := operatortest.Drain(t.Context(), op, func(r batch.Record) error {
+		reader, err := batch.NewAlignedReader(r)
+		if err != nil {
+			return err
+		}
+		rows = append(rows, "record")
+		var a batch.Aligned
+		for i := range reader.Len() {
+			if err := reader.At(i, &a); err != nil {
+				return err
+			}
+			rows = append(rows, describeAligned(&a))
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return rows
+}
+
+// Rows that do not come hour by hour, and in an hour series by series, are refused: sums of doubles depend on their
+// order.
+func TestAligned_order(t *testing.T) {
+	plan := operatortest.Plan(encoding.DefaultSchema(), metric, base, base+2*3600)
+	refused := alignedRows(t, table(
+		series(operatortest.Every(base, base+3600, 600, identity), operatortest.Tag(1, 1))), whole(plan),
+		operator.Options{}) // of points of two types
+	for name, order := range map[string][]int{
+		"ascending": {0, 1, 2, 3}, "hours": {2, 3, 0, 1}, "series": {1, 0, 2, 3}, "of the second hour": {0, 1, 3, 2},
+	} {
+		m := &operatortest.Store{Keep: true}
+		sorted := table(
+			series(operatortest.Every(base, base+2*3600, 3600, identity), operatortest.Tag(1, 1)),
+			series(operatortest.Every(base, base+2*3600, 3600, identity), operatortest.Tag(1, 2))).Rows
+		for _, i := range order {
+			m.Rows = append(m.Rows, sorted[i])
+		}
+		rows := alignedRows(t, m, whole(plan), operator.Options{})
+		if slices.Equal(rows, refused) != (name != "ascending") {
+			t.Errorf("rows in the order of %s: got %s", name, rows)
+		}
+	}
+}
+
+// Times of 1970 are times like others. Only a rate there fails, as in OpenTSDB.
+func TestAligned_1970(t *testing.T) {
+	plan := operatortest.Plan(encoding.DefaultSchema(), metric, 0, 3600)
+	for _, c := range []struct {
+		first int64 // s
+		rate  bool
+		ok    bool
+	}{{0, false, true}, {0, true, false}, {1, false, true}, {1, true, true}} {
+		if plan.Rate = nil; c.rate {
+			plan.Rate = &scanplan.Rate{}
+		}
+		rows := alignedRows(t, table(series(operatortest.Every(c.first, 3600, 1800, identity), operatortest.Tag(1, 1))),
+			whole(plan), operator.Options{})
+		if got := strings.Contains(rows[1], fmt.Sprintf("[%d %d]", c.first*1000, (c.first+1800)*1000)); got != c.ok {
+			t.Errorf("first point at %d s, rate %t: got %s, want an answer: %t", c.first, c.rate, rows, c.ok)
+		}
+	}
+}
+
+// A record ends with the group that fills it.
+func TestAligned_records(t *testing.T) {
+	m, all := kinds(8)
+	part := all["aligned"].part
+	const group = 3 + 6*16 + 2*9 + 9 + 2 // its key, times and values, edges and the name of its series
+	for flush, want := range map[int][]int{
+		1:           {1, 1, 1, 1, 1, 1, 1, 1},
+		2*group - 1: {2, 2, 2, 2}, 2 * group: {2, 2, 2, 2}, 2*group + 1: {3, 3, 2}, 8 * group: {8}, 8*group + 1: {8},
+	} {
+		var got []int
+		for _, row := range alignedRows(t, m, &part, operator.Options{FlushBytes: flush}) {
+			if row == "record" {
+				got = append(got, 0)
+			} else {
+				got[len(got)-1]++
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("records of %d bytes have %d groups, want %d", flush, got, want)
+		}
+	}
+}
+
+// A part that has no memory left for the last of its groups is refused, and frees those that it has begun.
+func TestAligned_refusedAtLast(t *testing.T) {
+	m, all := kinds(600) // each takes more than 100 bytes, all of them more than an account takes at once
+	m.BlockRows = 0
+	held := account.New(8 << 20).Open(account.Query)
+	defer held.Close()
+	m.Fail = func(_ context.Context, block int) error {
+		for block == 1 && held.Try(1000) {
+		}
+		return nil
+	}
+	k := all["aligned"]
+	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
+	k.opts = operator.Options{Mem: mem}
+	if text, _, err := answer(account.With(t.Context(), held), m, k); !account.Refused(err) || text != "" {
+		t.Errorf("got %v after %d bytes of records, want that it is refused", err, len(text))
+	}
+	if n := mem.CurrentAlloc(); n != 0 {
+		t.Errorf("%d bytes leaked", n)
 	}
 }

@@ -220,7 +220,6 @@ func (f *edgeDownsampler) finish(a *arena, sp *series) {
 		return
 	}
 	rawDownsampler{}.add(a, sp, p)
-	dropFirst(p, p.Len())
 }
 
 func (f *edgeDownsampler) pending() int64 { return f.room * pointBytes }
@@ -239,9 +238,8 @@ const bucketerBytes = 320
 // add adds the points to the span's bucketer. Its buckets are shipped by finish.
 func (f *wholeDownsampler) add(_ *arena, sp *series, row *encoding.Points) {
 	if sp.bucketer == nil {
-		b := f.template // a copy, because loading a time zone is slow
+		b := f.template // a copy, because loading a time zone is slow; it has no points
 		sp.bucketer = &b
-		sp.bucketer.Reset()
 		f.held += bucketerBytes
 	}
 

@@ -14,6 +14,7 @@ import (
 	"downpour/encoding/scanplan"
 	"downpour/pushdown/operator"
 	"downpour/pushdown/operator/operatortest"
+	"downpour/pushdown/operator/window"
 	account "downpour/pushdown/process/memory"
 	"downpour/pushdown/store"
 )
@@ -35,18 +36,34 @@ func kinds(series int) (*operatortest.Store, map[string]kind) {
 	raw, long := buckets, buckets
 	raw.Plan.Downsample = nil
 	long.Plan.Downsample = &scanplan.Downsample{All: true, Function: "median", Fill: scanplan.FillNone}
+	edges := long // the plan has another hour
+	edges.Plan.Downsample = &scanplan.Downsample{Interval: 7200_000, Function: "sum", Fill: scanplan.FillNone}
+	edges.Plan.To += 3600
+	edges.Plan.Ranges = []scanplan.KeyRange{{Start: edges.Range.Start,
+		Stop: edges.Plan.HourKey(edges.Range, edges.Plan.To)}}
+	windows := raw
+	windows.Plan.Aggregator, windows.Plan.GroupBy = scanplan.None, nil
+	windows.Plan.Window = &scanplan.Window{Function: "sum_over_time", Range: 5400_000,
+		First: base * 1000, Last: (base + 3*3600) * 1000, Step: 1200_000}
+	grouped := windows
+	of := *windows.Plan.Window
+	of.Groups = &scanplan.WindowGroups{Function: window.Max, Keys: []encoding.UID{operatortest.UID(1)}}
+	grouped.Plan.Window = &of
 	unaligned := raw
 	unaligned.Mode = scanplan.Aligned
 	aligned := unaligned // rates are doubles, whatever the types of points
 	aligned.Plan.Rate = &scanplan.Rate{}
 	return m, map[string]kind{
-		"raw":          {raw, 3 * series, false, operator.Options{FlushBytes: 1}},
-		"series":       {buckets, 3 * series, false, operator.Options{FlushBytes: 1}},
-		"long buckets": {long, series, true, operator.Options{FlushBytes: 1}},
-		"groups":       {*groups, series, true, operator.Options{FlushBytes: 1}},
-		"side by side": {*groups, series, true, operator.Options{FlushBytes: 1, SideBySide: true}},
-		"aligned":      {aligned, series, true, operator.Options{FlushBytes: 1}},
-		"unaligned":    {unaligned, 1, true, operator.Options{FlushBytes: 1}},
+		"raw":             {raw, 3 * series, false, operator.Options{FlushBytes: 1}},
+		"series":          {buckets, 3 * series, false, operator.Options{FlushBytes: 1}},
+		"long buckets":    {long, series, true, operator.Options{FlushBytes: 1}},
+		"edges":           {edges, series, false, operator.Options{FlushBytes: 1}},
+		"windows":         {windows, series, false, operator.Options{FlushBytes: 1}},
+		"grouped windows": {grouped, series, true, operator.Options{FlushBytes: 1}},
+		"groups":          {*groups, series, true, operator.Options{FlushBytes: 1}},
+		"side by side":    {*groups, series, true, operator.Options{FlushBytes: 1, SideBySide: true}},
+		"aligned":         {aligned, series, true, operator.Options{FlushBytes: 1}},
+		"unaligned":       {unaligned, 1, true, operator.Options{FlushBytes: 1}},
 	}
 }
 
@@ -65,32 +82,42 @@ func answer(ctx context.Context, from store.Reader, k kind) (text string, stats 
 	return text, op.Stats(), err
 }
 
-// However little memory a request may have, a part is refused or its answer is complete.
+// However little memory a request may have, a part is refused or its answer is complete. Of records that it has begun
+// nothing is left.
 func TestMemory_refused(t *testing.T) {
-	m, all := kinds(9)
+	m, all := kinds(100)
+	m.BlockRows = 10
+	const step = 64 << 10 // an account takes so much at once, and may have half of all
 	for name, k := range all {
-		want, _, err := answer(t.Context(), m, k)
-		if err != nil || want == "" {
-			t.Fatalf("%s: %v, want an answer", name, err)
-		}
-		refused := 0
-		for total := int64(512); ; total += total / 50 {
-			held := account.New(total).Open(account.Query)
-			got, _, err := answer(account.With(t.Context(), held), m, k)
-			held.Close()
-			if err == nil {
-				if got != want {
-					t.Errorf("%s: another answer with %d bytes", name, total)
+		for _, k.opts.FlushBytes = range []int{0, 1} {
+			k.opts.Mem = nil
+			want, _, err := answer(t.Context(), m, k)
+			if err != nil || want == "" {
+				t.Fatalf("%s: %v, want an answer", name, err)
+			}
+			refused := 0
+			for total := int64(step); ; total += 2 * step {
+				held, mem := account.New(total).Open(account.Query), memory.NewCheckedAllocator(memory.NewGoAllocator())
+				k.opts.Mem = mem
+				got, _, err := answer(account.With(t.Context(), held), m, k)
+				held.Close()
+				if n := mem.CurrentAlloc(); n != 0 {
+					t.Errorf("%s, with %d bytes: %d bytes leaked", name, total, n)
 				}
-				break
+				if err == nil {
+					if got != want {
+						t.Errorf("%s: another answer with %d bytes", name, total)
+					}
+					break
+				}
+				if !account.Refused(err) {
+					t.Errorf("%s: %d bytes: %v", name, total, err)
+				}
+				refused++
 			}
-			if !account.Refused(err) {
-				t.Errorf("%s: %d bytes: %v", name, total, err)
+			if refused < 2 {
+				t.Errorf("%s was refused %d times, want more", name, refused)
 			}
-			refused++
-		}
-		if refused < 10 && name != "unaligned" {
-			t.Errorf("%s was refused %d times, want more", name, refused)
 		}
 	}
 }
@@ -112,8 +139,8 @@ func TestNext_endsAtLast(t *testing.T) {
 			return nil
 		}
 		k.opts.FlushBytes = 0
-		if _, _, err := answer(ctx, m, k); !errors.Is(err, gone) {
-			t.Errorf("%s: got %v", name, err)
+		if got, _, err := answer(ctx, m, k); !errors.Is(err, gone) || got != "" {
+			t.Errorf("%s: got %v after %d bytes of records, want none", name, err, len(got))
 		}
 	}
 }

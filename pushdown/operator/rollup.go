@@ -197,9 +197,8 @@ func (f *rollupRows) addToSpan(sp *series) {
 // addTo adds points to a bucketer, a new one if b is nil, and returns it.
 func (f *rollupRows) addTo(b *downsample.Bucketer, times []int64, doubles []float64) *downsample.Bucketer {
 	if b == nil {
-		one := f.template
+		one := f.template // which has no points: only buckets in rows are made by it
 		b = &one
-		b.Reset()
 		f.held += bucketerBytes
 	}
 	before := b.Held()

@@ -271,19 +271,61 @@ func TestNew_rollupCut(t *testing.T) {
 	}
 }
 
-// A damaged cell, here of interval 32 in a row of 24, fails the part.
+// A damaged cell, here of interval 32 in a row of 24, fails the part, also an average, which has another column. Cells
+// of the columns of a plan are not skipped.
 func TestRollup_damaged(t *testing.T) {
 	data := newRollupTable(rand.New(rand.NewPCG(1, 1)),
 		encoding.RollupLayout{Interval: 3600, Span: encoding.RowSpan{Count: 1, Unit: "d"}}, 1)
-	key := encoding.DefaultSchema().AppendRowKey(nil, metric, uint32(data.from),
-		encoding.DefaultSchema().AppendTags(nil, []encoding.TagPair{operatortest.Tag(1, 1)}))
-	data.store.Cell(key, []byte{0, 0x02, 0x00}, []byte{1}, 1)
 	plan := operatortest.Plan(encoding.DefaultSchema(), metric, data.from, data.to)
 	plan.Downsample = &scanplan.Downsample{Interval: 3600_000, Function: "sum", Fill: scanplan.FillNone}
 	plan.Rollup = &scanplan.Rollup{Layout: data.layout, Column: sumColumn}
-	if _, _, err := read(t, data.store, whole(plan), operator.Options{}); err == nil ||
-		!strings.Contains(err.Error(), "beyond the row's span") {
-		t.Errorf("got %v, want an error about the row's span", err)
+	average := plan
+	average.Downsample = &scanplan.Downsample{Interval: 3600_000, Function: "avg", Fill: scanplan.FillNone}
+	average.Rollup = &scanplan.Rollup{Layout: data.layout, Column: sumColumn, Count: &countColumn}
+	if _, stats, err := read(t, data.store, whole(average), operator.Options{}); err != nil || stats.Skipped != 0 {
+		t.Errorf("%v, %d cells are skipped, want none", err, stats.Skipped)
+	}
+
+	key := encoding.DefaultSchema().AppendRowKey(nil, metric, uint32(data.from),
+		encoding.DefaultSchema().AppendTags(nil, []encoding.TagPair{operatortest.Tag(1, 1)}))
+	data.store.Cell(key, []byte{0, 0x02, 0x00}, []byte{1}, 1)
+	for _, p := range []scanplan.Plan{plan, average} {
+		if _, _, err := read(t, data.store, whole(p), operator.Options{}); err == nil ||
+			!strings.Contains(err.Error(), "beyond the row's span") {
+			t.Errorf("%s: got %v, want an error about the row's span", p.Downsample.Function, err)
+		}
+	}
+}
+
+// A series whose values are all outside of the buckets is shipped with one of them, a presence marker. Buckets that
+// reach over rows stay open until the part ends, with what their function holds: that is reserved.
+func TestRollup_open(t *testing.T) {
+	layout := encoding.RollupLayout{Interval: 3600, Span: encoding.RowSpan{Count: 1, Unit: "d"}}
+	const day, days, series = base - base%86400, 10, 20
+	s := encoding.DefaultSchema()
+	m := &operatortest.Store{}
+	for v := range series {
+		tags := s.AppendTags(nil, []encoding.TagPair{operatortest.Tag(1, v+1)})
+		for hour := range days * 24 {
+			m.Cell(s.AppendRowKey(nil, metric, uint32(day+hour/24*86400), tags),
+				encoding.AppendRollupQualifier(nil, sumColumn.ID, hour%24, false, 1), []byte{byte(hour)}, 1)
+		}
+	}
+	plan := operatortest.Plan(s, metric, day, day+days*86400)
+	plan.Rollup = &scanplan.Rollup{Layout: layout, Column: sumColumn}
+	plan.Downsample = &scanplan.Downsample{Interval: 400 * 86400_000, Function: "sum", Fill: scanplan.FillNone}
+	spans, _, err := read(t, m, whole(plan), operator.Options{})
+	if f := spans[spanOf(operatortest.Tag(1, 1))]; err != nil || len(spans) != series || len(f.Time) != 0 ||
+		!slices.Equal(f.Raw.Time, []int64{day * 1000}) {
+		t.Errorf("a bucket that begins before: %v, %d series, the first has %+v, want its first value", err, len(spans),
+			f)
+	}
+
+	for function, want := range map[scanplan.Aggregator]int64{"sum": 22168, "median": 42648} {
+		plan.Downsample = &scanplan.Downsample{Interval: 5 * 86400_000, Function: function, Fill: scanplan.FillNone}
+		if held, _ := heldAtMost(t, m, 3, whole(plan), operator.Options{}); held != want {
+			t.Errorf("%s: %d bytes are reserved at most, want %d", function, held, want)
+		}
 	}
 }
 

@@ -91,7 +91,6 @@ func (f *windowDownsampler) begin(sp *series) *seriesWindows {
 		s.group = f.groupOf(sp)
 	}
 	f.held += seriesWindowsBytes
-	sp.shipped = true // a series without values has no group, so it needs no presence marker
 	return s
 }
 
@@ -119,7 +118,6 @@ func (f *windowDownsampler) finishGroups(a *arena, spans *seriesTable, flush fun
 		}
 		times, values := g.Values()
 		a.addBuckets(sp, times, values)
-		f.held -= g.Bytes()
 		g.Group = window.Group{}
 		flush()
 	}
