@@ -185,24 +185,83 @@ func TestCheckFiles_known(t *testing.T) {
 	}
 }
 
-// Deletions, of cells and of ranges, have no value, which is no damage.
-func TestCheckTable_deletions(t *testing.T) {
-	opts := Options{FS: vfs.NewMem(), Logger: quiet(), Grouping: hourly}.withDefaults()
+// checkTable checks a table with a block for each row, harmed after it was written.
+func checkTable(t *testing.T, write func(w *sstable.Writer) error, harm func(table []byte)) store.CheckReport {
+	t.Helper()
+	opts := Options{FS: image{}.files(t), Logger: quiet(), Grouping: hourly}.withDefaults()
 	var report store.CheckReport
-	c := checker{opts: opts, report: &report}
-	f, err := opts.FS.Create("000001.sst", vfs.WriteCategoryUnspecified)
+	c := checker{opts: opts, dir: "data", report: &report}
+	f, err := opts.FS.Create("data/000001.sst", vfs.WriteCategoryUnspecified)
 	if err != nil {
 		t.Fatal(err)
 	}
-	options := opts.pebbleOptions(c.log())
-	w := sstable.NewWriter(objstorageprovider.NewFileWritable(f),
-		options.MakeWriterOptions(0, formatVersion.MaxTableFormat()))
-	if err := errors.Join(w.Set(hourKey(1), []byte{tagAppend}), w.Delete(hourKey(2)),
-		w.DeleteRange(hourKey(4), hourKey(5)), w.Close()); err != nil {
+	options := opts.pebbleOptions(c.log()).MakeWriterOptions(0, formatVersion.MaxTableFormat())
+	options.BlockSize = 1
+	w := sstable.NewWriter(objstorageprovider.NewFileWritable(f), options)
+	if err := errors.Join(write(w), w.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.checkTable(t.Context(), "000001.sst"); err != nil || report.Tables != 1 || len(report.Faults) > 0 {
-		t.Errorf("got %+v, %v, want one table without faults", report, err)
+	table := take(t, opts.FS)["000001.sst"]
+	harm(table)
+	if err := writeFile(opts.FS, "data/000001.sst", table); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.checkTable(t.Context(), "000001.sst"); err != nil || report.Tables != 1 {
+		t.Errorf("got %+v, %v, want one table", report, err)
+	}
+	return report
+}
+
+// Deletions, of cells and of ranges, have no value, which is no damage.
+func TestCheckTable_deletions(t *testing.T) {
+	r := checkTable(t, func(w *sstable.Writer) error {
+		return errors.Join(w.Set(hourKey(1), []byte{tagAppend}), w.Delete(hourKey(2)),
+			w.DeleteRange(hourKey(4), hourKey(5)))
+	}, func([]byte) {})
+	if len(r.Faults) > 0 {
+		t.Errorf("got %v, want no faults", r.Faults)
+	}
+}
+
+// The hours of damaged blocks reach from the row before all of them to the row behind, which may be of an earlier hour:
+// it may have another metric.
+func TestCheckTable_hours(t *testing.T) {
+	values := [][]byte{[]byte("\x00the first"), []byte("\x00the second"), []byte("\x00the third")}
+	for _, c := range []struct {
+		hours       [3]uint32
+		damaged     []int
+		first, last int64 // -1 for no times
+	}{
+		{[3]uint32{3, 5, 9}, []int{0}, 5, 5},
+		{[3]uint32{3, 5, 9}, []int{1}, 3, 9},
+		{[3]uint32{3, 5, 9}, []int{2}, 5, 5},
+		{[3]uint32{3, 5, 9}, []int{0, 1}, 9, 9},
+		{[3]uint32{3, 5, 9}, []int{1, 2}, 3, 3},
+		{[3]uint32{3, 5, 9}, []int{0, 2}, -1, -1},
+		{[3]uint32{9, 5, 3}, []int{1}, 3, 9},
+		{[3]uint32{9, 5, 9}, []int{1}, 9, 9},
+	} {
+		r := checkTable(t, func(w *sstable.Writer) (err error) {
+			for n, hour := range c.hours {
+				key := appendKey(nil, "t", hourRow(byte(n), hour, ""), "t", []byte("q"))
+				err = errors.Join(err, w.Set(key, values[n]))
+			}
+			return err
+		}, func(table []byte) {
+			for _, n := range c.damaged {
+				table[bytes.Index(table, values[n])] ^= 4
+			}
+		})
+		if len(r.Faults) != len(c.damaged) {
+			t.Errorf("%v damaged: got %v", c.damaged, r.Faults)
+		}
+		for _, f := range r.Faults {
+			if c.first >= 0 {
+				wantHours(t, fmt.Sprint(c.hours, c.damaged), f, c.first, c.last)
+			} else if !f.First.IsZero() || !f.Last.IsZero() {
+				t.Errorf("%v damaged: got %v, want no times", c.damaged, f)
+			}
+		}
 	}
 }
 

@@ -28,7 +28,7 @@ func (e *examination) examineLogs(from uint64) error {
 		l := logFile{e: e, name: disk.LogName(number), number: number, data: data, Reading: journal.Log(data, number)}
 		l.last = i == len(numbers)-1
 		// The records of logs that the marker names, and the zeros after them, are on disk.
-		l.padded = number >= synced.First && number <= synced.Newest && synced.First > 0
+		l.padded = number >= synced.First && number <= synced.Newest
 		next = l.examine(next)
 
 		e.logs++
