@@ -80,6 +80,32 @@ func repairFails(t *testing.T, damaged image, name string) {
 	}
 }
 
+// So is that of a marker on a disk that cannot list its files.
+func TestExamine_markerFails(t *testing.T) {
+	killed, _, want := smallStore(t)
+	unmarked := maps.Clone(killed)
+	maps.DeleteFunc(unmarked, func(name string, _ []byte) bool { return strings.HasPrefix(name, "marker.manifest.") })
+	for after := 0; ; after++ {
+		failed, files := failing(unmarked.files(t), errorfs.OpList, after)
+		s, err := Open("data", Options{FS: files, IdleFlush: -1, Logger: quiet(), Salvage: true})
+		if failed.Load() == nil {
+			if err != nil || after < 4 {
+				t.Fatalf("without an error, after %d with one: %v", after, err)
+			}
+			if got := dump(t, s, store.Scan{}); got != want {
+				t.Errorf("got %q, want %q", got, want)
+			}
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+			return
+		}
+		if !errors.Is(err, syscall.EIO) {
+			t.Errorf("after %d: got %v, want %v", after, err, syscall.EIO)
+		}
+	}
+}
+
 // Copies of MANIFESTs that are not used any more are removed, and that is no news.
 func TestExamine_oldCopies(t *testing.T) {
 	_, closed, want := smallStore(t)
@@ -266,13 +292,15 @@ func TestExamine_sevenDigits(t *testing.T) {
 			t.Errorf("%s: got %q, %v, want %q, and a line with %q: %s", what, got, err, want, c.said, said)
 		}
 	}
+}
 
-	e, err := examine(i.with("1000000.log", nil).with("999999.log", nil).files(t), "data", hourly)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := e.logNumbers(999999); !slices.Equal(got, []uint64{999999, 1000000}) {
-		t.Errorf("got logs %v, want them in order", got)
+// Logs are in the order of their numbers, whatever that of a directory is: a checkpoint is looked at as it is listed.
+func TestLogNumbers(t *testing.T) {
+	e := &examination{names: []string{
+		"1000000.log", "999999.log", "MANIFEST-999999", "000012.log", "000011.log", "000013-001.log", "000014.sst",
+	}}
+	if got, want := e.logNumbers(12), []uint64{12, 999999, 1000000}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
 	}
 }
 
