@@ -80,29 +80,24 @@ func repairFails(t *testing.T, damaged image, name string) {
 	}
 }
 
-// So is that of a marker on a disk that cannot list its files.
+// So is that of a marker, on a disk that cannot list its files.
 func TestExamine_markerFails(t *testing.T) {
-	killed, _, want := smallStore(t)
+	killed, _, _ := smallStore(t)
+	const marker = "marker.manifest.000001.MANIFEST-000001"
 	unmarked := maps.Clone(killed)
-	maps.DeleteFunc(unmarked, func(name string, _ []byte) bool { return strings.HasPrefix(name, "marker.manifest.") })
-	for after := 0; ; after++ {
-		failed, files := failing(unmarked.files(t), errorfs.OpList, after)
-		s, err := Open("data", Options{FS: files, IdleFlush: -1, Logger: quiet(), Salvage: true})
-		if failed.Load() == nil {
-			if err != nil || after < 4 {
-				t.Fatalf("without an error, after %d with one: %v", after, err)
-			}
-			if got := dump(t, s, store.Scan{}); got != want {
-				t.Errorf("got %q, want %q", got, want)
-			}
-			if err := s.Close(); err != nil {
-				t.Error(err)
-			}
-			return
-		}
-		if !errors.Is(err, syscall.EIO) {
-			t.Errorf("after %d: got %v, want %v", after, err, syscall.EIO)
-		}
+	delete(unmarked, marker)
+	mem := unmarked.files(t)
+	e, err := examine(mem, "data", hourly)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, e.files = failing(mem, errorfs.OpList, 0)
+	if err := e.repair(store.Lost); !errors.Is(err, syscall.EIO) || !strings.Contains(err.Error(), "marker.manifest") {
+		t.Errorf("got %v, want %v of the marker", err, syscall.EIO)
+	}
+	e.files = mem
+	if err := e.repair(store.Lost); err != nil || take(t, mem)[marker] == nil {
+		t.Errorf("afterwards: got %v, %v, want the marker", err, slices.Sorted(maps.Keys(take(t, mem))))
 	}
 }
 
