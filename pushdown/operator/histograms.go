@@ -65,16 +65,6 @@ const cellsAtOnce = 16
 // addHistograms adds the histograms of a row. It checks the memory several times, because one
 // histogram can have half a megabyte.
 func (o *partOperator) addHistograms(sp *series, r *store.Row, base uint32) error {
-	// A damaged row is skipped as a whole.
-	if o.part.Plan.Fix&scanplan.FixDamaged != 0 {
-		for i := range r.Cells {
-			if c := &r.Cells[i]; encoding.IsHistogram(c.Qualifier) {
-				if _, err := o.histograms.decode(base, c); err != nil {
-					return dataError(o.part.Plan.Schema, r.Key, err)
-				}
-			}
-		}
-	}
 	for cells := range slices.Chunk(r.Cells, cellsAtOnce) {
 		n, skipped, err := o.histograms.addCells(sp, base, cells)
 		o.stats.Points, o.stats.Skipped = o.stats.Points+n, o.stats.Skipped+skipped
