@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/apache/arrow/go/v15/arrow/memory"
@@ -53,7 +55,16 @@ func kinds(series int) (*operatortest.Store, map[string]kind) {
 	unaligned.Mode = scanplan.Aligned
 	aligned := unaligned // rates are doubles, whatever the types of points
 	aligned.Plan.Rate = &scanplan.Rate{}
+	windows, grouped := raw, raw
+	windows.Plan.GroupBy, windows.Plan.Aggregator = nil, scanplan.None
+	windows.Plan.Window = &scanplan.Window{Function: "sum_over_time", Range: 1800_000, Step: 600_000,
+		First: raw.Plan.Start, Last: raw.Plan.End}
+	grouped.Plan = windows.Plan
+	w := *windows.Plan.Window
+	w.Groups = &scanplan.WindowGroups{Function: window.Max, Keys: []encoding.UID{operatortest.UID(1)}}
+	grouped.Plan.Window = &w
 	return m, map[string]kind{
+<<<<<<< HEAD
 		"raw":             {raw, 3 * series, false, operator.Options{FlushBytes: 1}},
 		"series":          {buckets, 3 * series, false, operator.Options{FlushBytes: 1}},
 		"long buckets":    {long, series, true, operator.Options{FlushBytes: 1}},
@@ -64,7 +75,42 @@ func kinds(series int) (*operatortest.Store, map[string]kind) {
 		"side by side":    {*groups, series, true, operator.Options{FlushBytes: 1, SideBySide: true}},
 		"aligned":         {aligned, series, true, operator.Options{FlushBytes: 1}},
 		"unaligned":       {unaligned, 1, true, operator.Options{FlushBytes: 1}},
+=======
+		"raw":          {raw, 3 * series, false, operator.Options{FlushBytes: 1}},
+		"series":       {buckets, 3 * series, false, operator.Options{FlushBytes: 1}},
+		"long buckets": {long, series, true, operator.Options{FlushBytes: 1}},
+		"groups":       {*groups, series, true, operator.Options{FlushBytes: 1}},
+		"side by side": {*groups, series, true, operator.Options{FlushBytes: 1, SideBySide: true}},
+		"aligned":      {aligned, series, true, operator.Options{FlushBytes: 1}},
+		"windows":      {windows, 3 * series, false, operator.Options{FlushBytes: 1}},
+		"of windows":   {grouped, series, true, operator.Options{FlushBytes: 1}},
+		"unaligned":    {unaligned, 1, true, operator.Options{FlushBytes: 1}},
+>>>>>>> ac3b18a5 (operator: tests of what survived faults: keys to delete, budgets, records, the memory of groups, parts of windows and histograms)
 	}
+}
+
+// allKinds are kinds, and those of parts that read histograms: two in each row of another metric of the store.
+func allKinds(series int) (*operatortest.Store, map[string]kind) {
+	m, all := kinds(series)
+	k := all["raw"]
+	s, codec, other := k.part.Plan.Schema, 42, operatortest.UID(2)
+	h := encoding.Histogram{Buckets: []encoding.HistogramBucket{{Lower: 0, Upper: 1, Count: 2}}}
+	for i := range series {
+		tags := s.AppendTags(nil, []encoding.TagPair{operatortest.Tag(1, i+1)})
+		for second := int32(0); second < 3*3600; second += 1800 {
+			m.Cell(s.AppendRowKey(nil, other, encoding.KeyTime(encoding.Hour(base+int64(second))), tags),
+				encoding.AppendHistogramQualifier(nil, second%3600*1000, false),
+				encoding.AppendHistogram([]byte{byte(codec)}, &h), 1)
+		}
+	}
+	p := &k.part.Plan
+	p.Metric, p.Histograms = other, &scanplan.Histograms{Codec: codec, Buckets: true}
+	p.Ranges = operatortest.Plan(s, other, p.From, p.To).Ranges
+	k.part.Range = p.Ranges[0]
+	all["histograms"] = k
+	k.part.Mode = scanplan.PartialAggregation
+	all["sums of histograms"] = k
+	return m, all
 }
 
 // answer runs a part and returns its records as text, and its counts.
@@ -85,9 +131,13 @@ func answer(ctx context.Context, from store.Reader, k kind) (text string, stats 
 // However little memory a request may have, a part is refused or its answer is complete. Of records that it has begun
 // nothing is left.
 func TestMemory_refused(t *testing.T) {
+<<<<<<< HEAD
 	m, all := kinds(100)
 	m.BlockRows = 10
 	const step = 64 << 10 // an account takes so much at once, and may have half of all
+=======
+	m, all := allKinds(9)
+>>>>>>> ac3b18a5 (operator: tests of what survived faults: keys to delete, budgets, records, the memory of groups, parts of windows and histograms)
 	for name, k := range all {
 		for _, k.opts.FlushBytes = range []int{0, 1} {
 			k.opts.Mem = nil
@@ -122,14 +172,14 @@ func TestMemory_refused(t *testing.T) {
 	}
 }
 
-// A part whose context ends while it makes the last records fails, however it aggregates.
+// A part whose context ends while it makes the last records makes none and fails, however it aggregates.
 func TestNext_endsAtLast(t *testing.T) {
-	m, all := kinds(300)
+	m, all := allKinds(300)
 	m.BlockRows = 0
 	gone := errors.New("client is gone")
 	for name, k := range all {
-		if k.opts.SideBySide || name == "unaligned" {
-			continue // its hours end at any time; it has ended before
+		if k.opts.SideBySide || name == "unaligned" || k.part.Plan.Histograms != nil {
+			continue // its hours end at any time; it has ended before; its sums are there
 		}
 		ctx, cancel := context.WithCancelCause(t.Context())
 		m.Fail = func(_ context.Context, block int) error {
@@ -139,17 +189,25 @@ func TestNext_endsAtLast(t *testing.T) {
 			return nil
 		}
 		k.opts.FlushBytes = 0
+<<<<<<< HEAD
 		if got, _, err := answer(ctx, m, k); !errors.Is(err, gone) || got != "" {
 			t.Errorf("%s: got %v after %d bytes of records, want none", name, err, len(got))
+=======
+		if _, stats, err := answer(ctx, m, k); !errors.Is(err, gone) || strings.Count(err.Error(), gone.Error()) != 1 ||
+			stats.Batches != 0 {
+			t.Errorf("%s: got %v, %d records, want %v, once, and none", name, err, stats.Batches, gone)
+>>>>>>> ac3b18a5 (operator: tests of what survived faults: keys to delete, budgets, records, the memory of groups, parts of windows and histograms)
 		}
 	}
 }
 
 // However many records an operator of any kind has returned, Close frees all other memory, of records
-// and what was reserved, and ends its scans. What an operator has spent that did not read its part to
+// and what was reserved, and ends its scans and their context. What an operator has spent that did not read its part to
 // the end is given back.
 func TestClose_frees(t *testing.T) {
-	m, all := kinds(9)
+	m, all := allKinds(9)
+	var scan atomic.Pointer[context.Context]
+	m.Fail = func(ctx context.Context, _ int) error { scan.Store(&ctx); return nil }
 	for name, f := range all {
 		for n := 0; ; n++ {
 			mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
@@ -164,6 +222,9 @@ func TestClose_frees(t *testing.T) {
 				if err = nextErr; err != nil {
 					break
 				}
+				if mem.CurrentAlloc() == 0 {
+					t.Errorf("%s: a record is not in the memory that is given", name)
+				}
 				r.Release()
 			}
 			if err != nil && err != io.EOF {
@@ -174,6 +235,9 @@ func TestClose_frees(t *testing.T) {
 			if mem.CurrentAlloc() != 0 || held.Held() != 0 || m.Open.Load() != 0 {
 				t.Errorf("%s, closed after %d records: %d bytes of records, %d reserved and %d scanners are left",
 					name, n, mem.CurrentAlloc(), held.Held(), m.Open.Load())
+			}
+			if n > 0 && (*scan.Load()).Err() == nil {
+				t.Errorf("%s, closed after %d records: the context of a scan has not ended", name, n)
 			}
 			held.Close()
 			points := op.Stats().Points

@@ -48,18 +48,21 @@ func TestFromRows(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	scanned, err := operator.New(&from, part, operator.Options{})
-	want := encoded(t, scanned, err)
-	given, err := operator.FromRows(part, rows, operator.Options{})
-	got := encoded(t, given, err)
-	if diff := cmp.Diff(want, got); diff != "" || len(rows) != 2 || len(want) == 0 {
-		t.Errorf("%d rows, %d batches of a scan; want -, got +:\n%s", len(rows), len(want), diff)
-	}
-	if s := given.Stats(); s.Rejected != 1 || s.Points != 80 {
-		t.Errorf("%+v, want one row rejected and 80 points decoded", s)
-	}
-	if _, err := given.Next(t.Context()); err != io.EOF {
-		t.Errorf("after the end: %v, want %v", err, io.EOF)
+	for flush, batches := range map[int]int{0: 1, 1: 60} { // one for each bucket
+		opts := operator.Options{FlushBytes: flush}
+		scanned, err := operator.New(&from, part, opts)
+		want := encoded(t, scanned, err)
+		given, err := operator.FromRows(part, rows, opts)
+		got := encoded(t, given, err)
+		if diff := cmp.Diff(want, got); diff != "" || len(rows) != 2 || len(want) != batches {
+			t.Errorf("%d rows, %d batches of a scan; want -, got +:\n%s", len(rows), len(want), diff)
+		}
+		if s := given.Stats(); s.Rejected != 1 || s.Points != 80 {
+			t.Errorf("%+v, want one row rejected and 80 points decoded", s)
+		}
+		if _, err := given.Next(t.Context()); err != io.EOF {
+			t.Errorf("after the end: %v, want %v", err, io.EOF)
+		}
 	}
 
 	closed, err := operator.FromRows(part, rows, operator.Options{})
@@ -75,6 +78,39 @@ func TestFromRows(t *testing.T) {
 	}
 }
 
+// A context that ends while the last rows are looked for ends no scan, because there is none: the answer is complete.
+func TestFromRows_endsLate(t *testing.T) {
+	m, all := kinds(3)
+	k := all["raw"]
+	ctx, cancel := context.WithCancel(t.Context())
+	calls := 0
+	k.opts.Budget = spends{operator.NewBudget(0, 0), func() {
+		if calls++; calls == 2 { // the rows are one block, and the second one is none
+			cancel()
+		}
+	}}
+	op, err := operator.FromRows(&k.part, m.Rows, k.opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	records := 0
+	if err := operatortest.Drain(ctx, op, func(batch.Record) error { records++; return nil }); err != nil ||
+		calls != 2 || records < k.records {
+		t.Errorf("%v, %d blocks and %d records, want 2 and at least %d", err, calls, records, k.records)
+	}
+}
+
+// spends is a budget that calls a function before something is spent.
+type spends struct {
+	operator.Budget
+	before func()
+}
+
+func (s spends) Spend(ctx context.Context, points, bytes int64) error {
+	s.before()
+	return s.Budget.Spend(ctx, points, bytes)
+}
+
 // encoded returns the batches of an operator as bytes.
 func encoded(t *testing.T, op operator.Operator, err error) (all [][]byte) {
 	t.Helper()
@@ -84,7 +120,9 @@ func encoded(t *testing.T, op operator.Operator, err error) (all [][]byte) {
 	op = operatortest.Checked(op, t.Errorf)
 	if err := operatortest.Drain(context.Background(), op, func(r batch.Record) error {
 		b, err := batch.Encode(r)
-		all = append(all, b)
+		if all = append(all, b); len(all) > 100 {
+			return errors.New("more than 100 batches")
+		}
 		return err
 	}); err != nil {
 		t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 	"downpour/pushdown/operator"
 	"downpour/pushdown/operator/aggregate"
 	"downpour/pushdown/operator/operatortest"
+	account "downpour/pushdown/process/memory"
 	"downpour/pushdown/store"
 )
 
@@ -119,26 +120,92 @@ func TestGroups_proof(t *testing.T) {
 	}
 }
 
-// A series whose rows hold neither points nor annotations is in no group, however they are read.
+// A series whose rows hold neither points nor annotations is in no group, however they are read. A row like that after
+// others takes no series out of its group.
 func TestGroups_unknownCells(t *testing.T) {
-	m, all := kinds(3)
-	s := encoding.DefaultSchema()
-	want := map[string]string{}
-	for name, k := range all {
-		k.part.Plan.GroupBy = nil
-		text, _, err := answer(t.Context(), m, k)
+	for _, later := range []bool{false, true} {
+		m, all := kinds(3)
+		s := encoding.DefaultSchema()
+		key := s.AppendRowKey(nil, metric, base, s.AppendTags(nil, []encoding.TagPair{operatortest.Tag(1, 9)}))
+		if later {
+			last := len(m.Rows) - 1
+			key, m.Rows = m.Rows[last].Key, m.Rows[:last]
+		}
+		want := map[string]string{}
+		for name, k := range all {
+			k.part.Plan.GroupBy = nil
+			text, _, err := answer(t.Context(), m, k)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want[name] = text
+		}
+		m.Cell(key, []byte{9, 9, 9}, []byte("?"), 1)
+		for name, k := range all {
+			k.part.Plan.GroupBy = nil
+			got, stats, err := answer(t.Context(), m, k)
+			endsEarly := name == "unaligned" || later && name == "aligned"
+			if err != nil || got != want[name] || stats.Skipped != 1 && !endsEarly {
+				t.Errorf("%s, later %t: %v, %d cells skipped, got\n%s, want\n%s", name, later, err, stats.Skipped, got,
+					want[name])
+			}
+		}
+	}
+}
+
+// The memory of groups is reserved, also of those that hold annotations alone: 600 bytes each, and 800 more for what
+// the members have in common. A part that cannot have as much as it reserves without a bound is refused.
+func TestGroups_memory(t *testing.T) {
+	run := func(m *operatortest.Store, part *scanplan.Part, total int64) (most int64, err error) {
+		held := account.New(total).Open(account.Query)
+		defer held.Close()
+		op, err := operator.New(m, part, operator.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		want[name] = text
+		return most, operatortest.Drain(account.With(t.Context(), held), op, func(batch.Record) error {
+			most = max(most, held.Held())
+			return nil
+		})
 	}
-	m.Cell(s.AppendRowKey(nil, metric, base, s.AppendTags(nil, []encoding.TagPair{operatortest.Tag(1, 9)})),
-		[]byte{9, 9, 9}, []byte("?"), 1)
-	for name, k := range all {
-		k.part.Plan.GroupBy = nil
-		got, stats, err := answer(t.Context(), m, k)
-		if err != nil || got != want[name] || stats.Skipped != 1 && name != "unaligned" {
-			t.Errorf("%s: %v, %d cells skipped, got\n%s, want\n%s", name, err, stats.Skipped, got, want[name])
+	for name, c := range map[string]struct {
+		groups   int64
+		points   bool
+		interval int64
+	}{
+		"annotations":  {300, false, 300_000},
+		"points":       {300, true, 300_000},
+		"many buckets": {1, true, 1000},
+	} {
+		m, part := sparsePart(0)
+		part.Plan.Downsample.Interval = c.interval
+		for v := range int(c.groups) {
+			one := series(operatortest.Every(base, base+3600, 1800, identity), operatortest.Tag(1, 1+v))
+			if c.points {
+				m.Load(part.Plan.Schema, metric, one)
+			} else {
+				key := part.Plan.Schema.AppendRowKey(nil, metric, base, part.Plan.Schema.AppendTags(nil, one.Tags))
+				m.Cell(key, []byte{encoding.PrefixAnnotation, 0, 0}, []byte("?"), 1)
+			}
+		}
+		part.Plan.GroupBy = []encoding.UID{operatortest.UID(1)}
+		for mode, each := range map[scanplan.Mode]int64{
+			scanplan.PartialAggregation: 600, scanplan.PartialWithoutNames: 600 + 800,
+		} {
+			part.Mode = mode
+			most, err := run(m, part, 1<<40)
+			if err != nil || most < c.groups*each || !c.points && most > c.groups*(each+800) {
+				t.Errorf("%s, %s: %v, %d bytes were reserved for a group", name, mode, err, most/c.groups)
+			}
+			for total := int64(1 << 17); ; total += total / 50 {
+				got, err := run(m, part, total)
+				if err == nil && got != most || err != nil && !account.Refused(err) {
+					t.Errorf("%s, %s: %v, %d bytes were reserved, want %d", name, mode, err, got, most)
+				}
+				if err == nil {
+					break
+				}
+			}
 		}
 	}
 }

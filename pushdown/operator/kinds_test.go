@@ -63,7 +63,7 @@ func TestKinds_damaged(t *testing.T) {
 // blocks is a budget that counts how often something is spent.
 type blocks struct {
 	operator.Budget
-	spends, points atomic.Int64
+	spends, points, bytes atomic.Int64
 }
 
 func (b *blocks) Spend(ctx context.Context, points, bytes int64) error {
@@ -71,13 +71,14 @@ func (b *blocks) Spend(ctx context.Context, points, bytes int64) error {
 		b.spends.Add(1)
 	}
 	b.points.Add(points)
+	b.bytes.Add(bytes)
 	return b.Budget.Spend(ctx, points, bytes)
 }
 
 // However a part aggregates, it counts the ranges and the times of its scans and its probes, spends of the budget after
 // each block of rows, and records what a scan of the first tag has cost.
 func TestKinds_counts(t *testing.T) {
-	m, all := kinds(9) // 27 rows, two a block
+	m, all := allKinds(9) // 27 rows, two a block
 	for name, k := range all {
 		if name == "unaligned" {
 			continue // it ends early
@@ -98,9 +99,10 @@ func TestKinds_counts(t *testing.T) {
 			t.Errorf("%s took %v, %v and %v, want some time for each", name, stats.ScanTime, stats.DecodeTime,
 				stats.EmitTime)
 		}
-		if n, points := budget.spends.Load(), budget.points.Load(); n < 6 || points != 24 || stats.Points != points {
-			t.Errorf("%s spent %d times for %d points, want it after each of 6 blocks or more, 24 points", name,
-				n, points)
+		if n, points := budget.spends.Load(), budget.points.Load(); n < 6 || points != 24 || stats.Points != points ||
+			budget.bytes.Load() != stats.Bytes {
+			t.Errorf("%s spent %d times for %d points and %d bytes, want it after each of 6 blocks or more, "+
+				"24 points, %d bytes", name, n, points, budget.bytes.Load(), stats.Bytes)
 		}
 		if known := cache.Lookup(access.CacheKey(&k.part)); !known.Few {
 			t.Errorf("%s: known is %+v, want few rows", name, known)
@@ -160,7 +162,7 @@ func TestKinds_budget(t *testing.T) {
 
 // A part that returns its records one by one gives the memory of each back with it.
 func TestKinds_handOver(t *testing.T) {
-	m, all := kinds(9)
+	m, all := allKinds(9)
 	for _, name := range []string{"groups", "side by side", "aligned"} {
 		k := all[name]
 		held := account.New(1 << 40).Open(account.Query)
@@ -183,5 +185,16 @@ func TestKinds_handOver(t *testing.T) {
 		}
 		op.Close()
 		held.Close()
+	}
+}
+
+// A part of little makes one record of all its series or groups.
+func TestKinds_oneRecord(t *testing.T) {
+	m, all := allKinds(9)
+	for name, k := range all {
+		k.opts.FlushBytes = 0
+		if _, stats, err := answer(t.Context(), m, k); err != nil || stats.Batches != 1 {
+			t.Errorf("%s: %v, %d records, want one", name, err, stats.Batches)
+		}
 	}
 }

@@ -251,6 +251,9 @@ func TestPerSeries_superset(t *testing.T) {
 			if diff := cmp.Diff(wanted, got); diff != "" {
 				t.Errorf("%s, loose %t: %s", name, loose, diff)
 			}
+			if diff := cmp.Diff(keysIn(m, whole(plan), wanted), keysOf(t, m, whole(plan))); diff != "" {
+				t.Errorf("%s, loose %t: keys: %s", name, loose, diff)
+			}
 			if nothing := operator.ChooseAccess(whole(plan), nil).Nothing; loose && !nothing &&
 				stats.Rejected != int64(len(m.Rows)-2*len(want)) {
 				t.Errorf("%s: %d rows rejected, want all that the plan does not want", name, stats.Rejected)
@@ -290,6 +293,7 @@ func TestPerSeries_superset(t *testing.T) {
 	f("tsuid and tag", func(p *scanplan.Plan) {
 		p.TSUIDs, p.Tags = []encoding.UID{tsuid(0)}, append(p.Tags, tag(2, scanplan.In, 2))
 	})
+	f("hours before its ranges", func(p *scanplan.Plan) { p.From, p.To = base-3600, base })
 	f("other hours", func(p *scanplan.Plan) { p.TSUIDs, p.From, p.To = []encoding.UID{tsuid(0)}, base-3600, base })
 }
 
@@ -402,8 +406,8 @@ func TestPerSeries_errors(t *testing.T) {
 	}
 	short := &operatortest.Store{}
 	short.Cell(key[:9], []byte{0x00, 0x10}, []byte{5}, 1)
-	if err = f(short, plan); !errors.As(err, &data) {
-		t.Errorf("got %v, want a data error", err)
+	if err = f(short, plan); !errors.As(err, &data) || !strings.Contains(err.Error(), "not a key of salt width 0 and") {
+		t.Errorf("got %v, want a data error that says what is no key", err)
 	}
 	large := table(series(operatortest.Every(base, base+3600, 1, identity), operatortest.Tag(1, 1)))
 	bounded := plan
@@ -445,6 +449,17 @@ func TestNew_badPlan(t *testing.T) {
 	f(func(p *scanplan.Part) {
 		p.Plan.Downsample = &scanplan.Downsample{Interval: 1000, Function: "nonsense", Fill: "none"}
 	}, "nonsense")
+}
+
+// A part may begin with salt and metric alone, which all keys begin with, and not with less.
+func TestNew_leastKey(t *testing.T) {
+	points := operatortest.Every(base, base+3600, 600, identity)
+	plan := operatortest.Plan(encoding.DefaultSchema(), metric, base, base+3600)
+	plan.Ranges[0].Start = plan.Ranges[0].Start[:3]
+	got, _, err := read(t, table(series(points, operatortest.Tag(1, 1))), whole(plan), operator.Options{})
+	if diff := cmp.Diff(map[string]flat{spanOf(operatortest.Tag(1, 1)): {Raw: points}}, got); err != nil || diff != "" {
+		t.Errorf("%v, %s", err, diff)
+	}
 }
 
 // Close before the end, and a context that ends, both end the scan. Next then returns the reason,
