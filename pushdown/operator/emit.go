@@ -86,7 +86,7 @@ func (e *emitter) writeAlone(chunk *batch.Series) {
 // too large.
 func (e *emitter) write(s *batch.Series) {
 	n := seriesBytes(s)
-	if e.pending > 0 && e.pending+n > e.limit {
+	if e.pending+n > e.limit {
 		e.cut()
 	}
 
