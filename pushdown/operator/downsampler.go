@@ -105,13 +105,12 @@ func (r *run) add(a *arena, sp *series, p encoding.Points) {
 	a.addBuckets(sp, times, values)
 }
 
-// hourDownsampler computes buckets row by row. The operator calls addHour instead of add, so that
-// the row's cells need not become points.
+// hourDownsampler computes buckets row by row. It has addHour instead of add, so that the row's cells
+// need not become points.
 type hourDownsampler struct{ run }
 
-func (f *hourDownsampler) add(a *arena, sp *series, row *encoding.Points) { f.run.add(a, sp, *row) }
-func (f *hourDownsampler) finish(*arena, *series)                         {}
-func (f *hourDownsampler) pending() int64                                 { return 0 }
+func (f *hourDownsampler) finish(*arena, *series) {}
+func (f *hourDownsampler) pending() int64         { return 0 }
 
 // addHour decodes a row, adds its buckets to the arena and returns the number of its
 // points.
