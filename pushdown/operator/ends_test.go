@@ -55,15 +55,18 @@ func kinds(series int) (*operatortest.Store, map[string]kind) {
 	unaligned.Mode = scanplan.Aligned
 	aligned := unaligned // rates are doubles, whatever the types of points
 	aligned.Plan.Rate = &scanplan.Rate{}
-	windows, grouped := raw, raw
+	windows, grouped, together := raw, raw, raw
 	windows.Plan.GroupBy, windows.Plan.Aggregator = nil, scanplan.None
 	windows.Plan.Window = &scanplan.Window{Function: "sum_over_time", Range: 1800_000, Step: 600_000,
 		First: raw.Plan.Start, Last: raw.Plan.End}
-	grouped.Plan = windows.Plan
+	grouped.Plan, together.Plan = windows.Plan, windows.Plan
 	w := *windows.Plan.Window
 	w.Groups = &scanplan.WindowGroups{Function: window.Max, Keys: []encoding.UID{operatortest.UID(1)}}
-	grouped.Plan.Window = &w
+	v := w
+	v.Groups = &scanplan.WindowGroups{Function: window.Max}
+	grouped.Plan.Window, together.Plan.Window = &w, &v
 	return m, map[string]kind{
+<<<<<<< HEAD
 <<<<<<< HEAD
 		"raw":             {raw, 3 * series, false, operator.Options{FlushBytes: 1}},
 		"series":          {buckets, 3 * series, false, operator.Options{FlushBytes: 1}},
@@ -86,6 +89,18 @@ func kinds(series int) (*operatortest.Store, map[string]kind) {
 		"of windows":   {grouped, series, true, operator.Options{FlushBytes: 1}},
 		"unaligned":    {unaligned, 1, true, operator.Options{FlushBytes: 1}},
 >>>>>>> ac3b18a5 (operator: tests of what survived faults: keys to delete, budgets, records, the memory of groups, parts of windows and histograms)
+=======
+		"raw":            {raw, 3 * series, false, operator.Options{FlushBytes: 1}},
+		"series":         {buckets, 3 * series, false, operator.Options{FlushBytes: 1}},
+		"long buckets":   {long, series, true, operator.Options{FlushBytes: 1}},
+		"groups":         {*groups, series, true, operator.Options{FlushBytes: 1}},
+		"side by side":   {*groups, series, true, operator.Options{FlushBytes: 1, SideBySide: true}},
+		"aligned":        {aligned, series, true, operator.Options{FlushBytes: 1}},
+		"windows":        {windows, 3 * series, false, operator.Options{FlushBytes: 1}},
+		"of windows":     {grouped, series, true, operator.Options{FlushBytes: 1}},
+		"of all windows": {together, 1, true, operator.Options{FlushBytes: 1}},
+		"unaligned":      {unaligned, 1, true, operator.Options{FlushBytes: 1}},
+>>>>>>> 43006e8a (operator: tests of groups of windows and of refused memory; mutator: what survived in its files is explained)
 	}
 }
 

@@ -183,6 +183,20 @@ func TestMemory_beforeRows(t *testing.T) {
 	}
 }
 
+// A part that cannot have the memory of its first block of rows does not read it.
+func TestMemory_noRows(t *testing.T) {
+	m, all := allKinds(3)
+	m.NextBytes = 1 << 30
+	m.Fail = func(context.Context, int) error { return errors.New("read") }
+	for name, k := range all {
+		held := memory.New(1 << 20).Open(memory.Query)
+		if _, _, err := answer(memory.With(t.Context(), held), m, k); !memory.Refused(err) {
+			t.Errorf("%s: got %v", name, err)
+		}
+		held.Close()
+	}
+}
+
 // What a part of each kind needs by the count of its plan's bound, and what it reserves at most while it reads and
 // while it returns records, in one record and in many. The figures are estimates, which may change; one that no
 // longer counts something shows here.
@@ -212,6 +226,7 @@ func TestMemory_kinds(t *testing.T) {
 		"aligned":            {10224, 12081, 11811, 15903, 19306},
 		"windows":            {8829, 12684, 12684, 11363, 11363},
 		"of windows":         {14355, 16212, 16212, 18203, 18203},
+		"of all windows":     {7127, 8984, 8984, 10975, 10975},
 		"histograms":         {22680, 24104, 24104, 13367, 13367},
 		"sums of histograms": {22572, 23996, 23996, 13247, 13247},
 		"unaligned":          {7920, 8384, 8272, 13023, 12911},

@@ -449,6 +449,11 @@ func TestNew_badPlan(t *testing.T) {
 	f(func(p *scanplan.Part) {
 		p.Plan.Downsample = &scanplan.Downsample{Interval: 1000, Function: "nonsense", Fill: "none"}
 	}, "nonsense")
+	f(func(p *scanplan.Part) {
+		p.Mode, p.Plan.Aggregator = scanplan.PartialAggregation, "none"
+		p.Plan.Downsample = &scanplan.Downsample{Interval: 60_000, Function: "sum", Fill: scanplan.FillNone}
+	}, `aggregator "none" has no partial aggregates`)
+	f(func(p *scanplan.Part) { p.Mode, p.Plan.Aggregator = scanplan.Aligned, "median" }, "mode aligned of a plan")
 }
 
 // A part may begin with salt and metric alone, which all keys begin with, and not with less.
