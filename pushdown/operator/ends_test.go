@@ -43,14 +43,6 @@ func kinds(series int) (*operatortest.Store, map[string]kind) {
 	edges.Plan.To += 3600
 	edges.Plan.Ranges = []scanplan.KeyRange{{Start: edges.Range.Start,
 		Stop: edges.Plan.HourKey(edges.Range, edges.Plan.To)}}
-	windows := raw
-	windows.Plan.Aggregator, windows.Plan.GroupBy = scanplan.None, nil
-	windows.Plan.Window = &scanplan.Window{Function: "sum_over_time", Range: 5400_000,
-		First: base * 1000, Last: (base + 3*3600) * 1000, Step: 1200_000}
-	grouped := windows
-	of := *windows.Plan.Window
-	of.Groups = &scanplan.WindowGroups{Function: window.Max, Keys: []encoding.UID{operatortest.UID(1)}}
-	grouped.Plan.Window = &of
 	unaligned := raw
 	unaligned.Mode = scanplan.Aligned
 	aligned := unaligned // rates are doubles, whatever the types of points
@@ -66,33 +58,10 @@ func kinds(series int) (*operatortest.Store, map[string]kind) {
 	v.Groups = &scanplan.WindowGroups{Function: window.Max}
 	grouped.Plan.Window, together.Plan.Window = &w, &v
 	return m, map[string]kind{
-<<<<<<< HEAD
-<<<<<<< HEAD
-		"raw":             {raw, 3 * series, false, operator.Options{FlushBytes: 1}},
-		"series":          {buckets, 3 * series, false, operator.Options{FlushBytes: 1}},
-		"long buckets":    {long, series, true, operator.Options{FlushBytes: 1}},
-		"edges":           {edges, series, false, operator.Options{FlushBytes: 1}},
-		"windows":         {windows, series, false, operator.Options{FlushBytes: 1}},
-		"grouped windows": {grouped, series, true, operator.Options{FlushBytes: 1}},
-		"groups":          {*groups, series, true, operator.Options{FlushBytes: 1}},
-		"side by side":    {*groups, series, true, operator.Options{FlushBytes: 1, SideBySide: true}},
-		"aligned":         {aligned, series, true, operator.Options{FlushBytes: 1}},
-		"unaligned":       {unaligned, 1, true, operator.Options{FlushBytes: 1}},
-=======
-		"raw":          {raw, 3 * series, false, operator.Options{FlushBytes: 1}},
-		"series":       {buckets, 3 * series, false, operator.Options{FlushBytes: 1}},
-		"long buckets": {long, series, true, operator.Options{FlushBytes: 1}},
-		"groups":       {*groups, series, true, operator.Options{FlushBytes: 1}},
-		"side by side": {*groups, series, true, operator.Options{FlushBytes: 1, SideBySide: true}},
-		"aligned":      {aligned, series, true, operator.Options{FlushBytes: 1}},
-		"windows":      {windows, 3 * series, false, operator.Options{FlushBytes: 1}},
-		"of windows":   {grouped, series, true, operator.Options{FlushBytes: 1}},
-		"unaligned":    {unaligned, 1, true, operator.Options{FlushBytes: 1}},
->>>>>>> ac3b18a5 (operator: tests of what survived faults: keys to delete, budgets, records, the memory of groups, parts of windows and histograms)
-=======
 		"raw":            {raw, 3 * series, false, operator.Options{FlushBytes: 1}},
 		"series":         {buckets, 3 * series, false, operator.Options{FlushBytes: 1}},
 		"long buckets":   {long, series, true, operator.Options{FlushBytes: 1}},
+		"edges":          {edges, series, false, operator.Options{FlushBytes: 1}},
 		"groups":         {*groups, series, true, operator.Options{FlushBytes: 1}},
 		"side by side":   {*groups, series, true, operator.Options{FlushBytes: 1, SideBySide: true}},
 		"aligned":        {aligned, series, true, operator.Options{FlushBytes: 1}},
@@ -100,7 +69,6 @@ func kinds(series int) (*operatortest.Store, map[string]kind) {
 		"of windows":     {grouped, series, true, operator.Options{FlushBytes: 1}},
 		"of all windows": {together, 1, true, operator.Options{FlushBytes: 1}},
 		"unaligned":      {unaligned, 1, true, operator.Options{FlushBytes: 1}},
->>>>>>> 43006e8a (operator: tests of groups of windows and of refused memory; mutator: what survived in its files is explained)
 	}
 }
 
@@ -146,13 +114,9 @@ func answer(ctx context.Context, from store.Reader, k kind) (text string, stats 
 // However little memory a request may have, a part is refused or its answer is complete. Of records that it has begun
 // nothing is left.
 func TestMemory_refused(t *testing.T) {
-<<<<<<< HEAD
-	m, all := kinds(100)
+	m, all := allKinds(100)
 	m.BlockRows = 10
 	const step = 64 << 10 // an account takes so much at once, and may have half of all
-=======
-	m, all := allKinds(9)
->>>>>>> ac3b18a5 (operator: tests of what survived faults: keys to delete, budgets, records, the memory of groups, parts of windows and histograms)
 	for name, k := range all {
 		for _, k.opts.FlushBytes = range []int{0, 1} {
 			k.opts.Mem = nil
@@ -204,14 +168,9 @@ func TestNext_endsAtLast(t *testing.T) {
 			return nil
 		}
 		k.opts.FlushBytes = 0
-<<<<<<< HEAD
-		if got, _, err := answer(ctx, m, k); !errors.Is(err, gone) || got != "" {
-			t.Errorf("%s: got %v after %d bytes of records, want none", name, err, len(got))
-=======
 		if _, stats, err := answer(ctx, m, k); !errors.Is(err, gone) || strings.Count(err.Error(), gone.Error()) != 1 ||
 			stats.Batches != 0 {
 			t.Errorf("%s: got %v, %d records, want %v, once, and none", name, err, stats.Batches, gone)
->>>>>>> ac3b18a5 (operator: tests of what survived faults: keys to delete, budgets, records, the memory of groups, parts of windows and histograms)
 		}
 	}
 }
