@@ -101,6 +101,27 @@ func TestExamine_markerFails(t *testing.T) {
 	}
 }
 
+// A store that has lost something does not open, whatever cannot be read once while that is found out.
+func TestExamine_failsOnce(t *testing.T) {
+	i := logged(t, 50)
+	log, whole := logOf(t, i)
+	damaged := bytes.Clone(i[log])
+	damaged[whole.Records[25].End-1] ^= 1
+	mem := i.with(log, damaged).files(t)
+	for _, kind := range []errorfs.OpKind{errorfs.OpList, errorfs.OpOpen, errorfs.OpFileRead} {
+		for after := 0; ; after++ {
+			failed, files := failing(mem, kind, after)
+			_, err := Open("data", Options{FS: files, IdleFlush: -1, Logger: quiet()})
+			if !errors.Is(err, syscall.EIO) && !errors.Is(err, store.ErrDamaged) {
+				t.Fatalf("%v of %v: got %v, want %v, or damage", kind, failed.Load(), err, syscall.EIO)
+			}
+			if failed.Load() == nil {
+				break
+			}
+		}
+	}
+}
+
 // Copies of MANIFESTs that are not used any more are removed, and that is no news.
 func TestExamine_oldCopies(t *testing.T) {
 	_, closed, want := smallStore(t)
