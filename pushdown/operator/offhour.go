@@ -106,10 +106,7 @@ func splitOffHourRows(ctx context.Context, from store.Reader, part *scanplan.Par
 	wholeMetric := *part
 	wholeMetric.Range = scanplan.KeyRange{Start: part.Range.Start[:p.Schema.BaseTimeAt()]}
 	keys := &accessBuilder{plan: p, part: &wholeMetric, tags: p.Tags}
-	var pattern *store.KeyPattern
-	if len(p.TSUIDs) == 0 {
-		pattern, _ = keys.pattern(p.Tags)
-	}
+	pattern, _ := keys.pattern(p.Tags)
 
 	s := &offHourSplitter{admission: newAdmission(part), byKey: map[string]*store.Row{}, stats: stats}
 	find := learner{ctx: ctx, from: from, part: part}

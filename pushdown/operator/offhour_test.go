@@ -134,19 +134,30 @@ func TestOffHour_scans(t *testing.T) {
 	}
 	plan := operatortest.Plan(s, metric, base, base+3600*6000)
 	plan.SplitOffHour = true
-	for name, change := range map[string]func(*scanplan.Plan){
-		"tag": func(p *scanplan.Plan) {
+	for name, c := range map[string]struct {
+		change func(*scanplan.Plan)
+		points int
+		want   [3]int // searches, ranges and patterns
+	}{
+		"tag": {func(p *scanplan.Plan) {
 			p.Tags = []scanplan.TagPredicate{{TagK: operatortest.UID(2), Op: scanplan.In,
 				Values: []encoding.UID{operatortest.UID(1)}}}
-		},
-		"TSUID": func(p *scanplan.Plan) { p.TSUIDs = []encoding.UID{encoding.UID(spanOf(operatortest.Tag(2, 1)))} },
+		}, 3, [3]int{2, 2048 + 1000, 2}},
+		"TSUID": {func(p *scanplan.Plan) {
+			p.TSUIDs = []encoding.UID{encoding.UID(spanOf(operatortest.Tag(2, 1)))}
+		}, 3, [3]int{2, 2048 + 1000, 0}},
+		"hours of one scan": {func(p *scanplan.Plan) {
+			p.To = base + 2048*3600
+			p.Ranges[0].Stop = p.HourKey(p.Ranges[0], p.To)
+		}, 1, [3]int{1, 2048, 0}},
 	} {
 		p := plan
-		change(&p)
+		p.Ranges = slices.Clone(plan.Ranges)
+		c.change(&p)
 		from := &scanLog{Store: m}
 		spans, _, err := read(t, from, whole(p), operator.Options{})
-		if len(spans[spanOf(operatortest.Tag(2, 1))].Raw.Time) != 3 || err != nil {
-			t.Errorf("%s: %v, got %+v, want three points", name, err, spans)
+		if len(spans[spanOf(operatortest.Tag(2, 1))].Raw.Time) != c.points || err != nil {
+			t.Errorf("%s: %v, got %+v, want %d points", name, err, spans, c.points)
 		}
 		var searches, patterns, ranges int
 		for _, scan := range from.scans {
@@ -159,9 +170,8 @@ func TestOffHour_scans(t *testing.T) {
 				}
 			}
 		}
-		want := [3]int{2, 2048 + 1000, map[string]int{"tag": 2}[name]}
-		if got := [3]int{searches, ranges, patterns}; got != want {
-			t.Errorf("%s: %d searches, %d ranges, %d patterns, want %d", name, searches, ranges, patterns, want)
+		if got := [3]int{searches, ranges, patterns}; got != c.want {
+			t.Errorf("%s: %d searches, %d ranges, %d patterns, want %d", name, searches, ranges, patterns, c.want)
 		}
 	}
 }
@@ -196,6 +206,26 @@ func TestSplitOffHourRow(t *testing.T) {
 		if err != nil || !slices.Equal(got, c.want) {
 			t.Errorf("%d with minutes %d: %v, rows of %d, want %d", c.base, c.minutes, err, got, c.want)
 		}
+	}
+}
+
+// The cells of a row that an off-hour row has points and annotations of, too, are in the order of their times.
+func TestOffHour_order(t *testing.T) {
+	s, m := encoding.DefaultSchema(), &operatortest.Store{}
+	for _, c := range []struct {
+		at     uint32
+		minute byte
+		text   string
+	}{{base, 0, "a"}, {base, 45, "c"}, {base + 600, 20, "b"}, {base + 600, 50, "d"}} {
+		offset := uint16(c.minute) * 60
+		m.Cell(s.AppendRowKey(nil, metric, c.at, nil),
+			[]byte{encoding.PrefixAnnotation, byte(offset >> 8), byte(offset)}, []byte(c.text), 1)
+	}
+	plan := operatortest.Plan(s, metric, base, base+2*3600)
+	plan.SplitOffHour = true
+	spans, _, err := read(t, m, whole(plan), operator.Options{})
+	if notes := spans[spanOf()].Notes; err != nil || !slices.Equal(notes, []string{"a", "b", "c", "d"}) {
+		t.Errorf("%v, got %s, want them in order", err, notes)
 	}
 }
 
