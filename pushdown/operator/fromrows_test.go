@@ -100,6 +100,30 @@ func TestFromRows_endsLate(t *testing.T) {
 	}
 }
 
+// A context that ends before the last records are made ends the part, without records.
+func TestFromRows_endsBefore(t *testing.T) {
+	m, all := kinds(3)
+	for _, name := range []string{"raw", "groups"} {
+		k := all[name]
+		ctx, cancel := context.WithCancel(t.Context())
+		calls := 0
+		budget := spends{operator.NewBudget(0, 0), func() {
+			cancel()
+			if calls++; calls > 1 {
+				t.Fatalf("%s: goes on after the end of its context", name)
+			}
+		}}
+		op, err := operator.FromRows(&k.part, m.Rows, operator.Options{Budget: budget})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = operatortest.Drain(ctx, op, func(batch.Record) error { return nil })
+		if !errors.Is(err, context.Canceled) || op.Stats().Batches != 0 {
+			t.Errorf("%s: %v, %d records, want none", name, err, op.Stats().Batches)
+		}
+	}
+}
+
 // spends is a budget that calls a function before something is spent.
 type spends struct {
 	operator.Budget
