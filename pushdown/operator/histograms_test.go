@@ -25,10 +25,12 @@ func histogramPart(n int) (*operatortest.Store, *scanplan.Part) {
 			key := s.AppendRowKey(nil, metric, uint32(base+hour*3600), tags)
 			h := encoding.NewHistogram([]encoding.HistogramBucket{{Lower: 0, Upper: 1, Count: int64(i + 1)}}, 0, 0)
 			for _, offset := range []int32{0, 1800_000} {
-				m.Cell(key, encoding.AppendHistogramQualifier(nil, offset, false), encoding.AppendHistogram([]byte{7}, &h), 1)
+				q, v := encoding.AppendHistogramQualifier(nil, offset, false), encoding.AppendHistogram([]byte{7}, &h)
+				m.Cell(key, q, v, 1)
 			}
 			m.Cell(key, []byte{encoding.PrefixAnnotation, 0, 0}, []byte([]string{"first", "last"}[hour]), 1)
-			m.Cell(key, []byte{encoding.PrefixAnnotation, 0}, []byte{1}, 1) // a point, which begins as an annotation does
+			// A point, which begins as an annotation does.
+			m.Cell(key, []byte{encoding.PrefixAnnotation, 0}, []byte{1}, 1)
 			m.Cell(key, []byte{9, 9, 9}, []byte("?"), 1)
 		}
 	}

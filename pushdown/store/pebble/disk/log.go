@@ -31,7 +31,7 @@ func (d *FS) newLog(f vfs.File, number uint64, name string) (vfs.File, error) {
 	l := &logFile{File: f, fs: d, number: number, name: name}
 	d.newest.Store(number)
 	if err := l.extend(newLogSize); err != nil {
-		return nil, l.closeAfter(err)
+		return nil, l.closeAfter(l.fail(err))
 	}
 	return l, nil
 }

@@ -161,7 +161,8 @@ func TestRead_blockEnd(t *testing.T) {
 	}
 }
 
-// A short record of a MANIFEST that ends with a block is missed where it is blank, and not taken for what fills a block.
+// A short record of a MANIFEST that ends with a block is missed where it is blank, and not taken for what fills a
+// block.
 func TestRead_blankAtBlockEnd(t *testing.T) {
 	for n := range headerSynced - headerManifest {
 		long := make([]byte, blockSize-2*headerManifest-n)
