@@ -201,10 +201,7 @@ func (d *FS) create(name string, category vfs.DiskWriteCategory) (f vfs.File, er
 
 // Remove removes a file, and the copy of a MANIFEST. Files of Config.Keep are renamed.
 func (d *FS) Remove(name string) error {
-	if d.foreign(name) {
-		return d.FS.Remove(name)
-	}
-	if base := d.PathBase(name); slices.Contains(d.cfg.Keep, base) {
+	if base := d.PathBase(name); slices.Contains(d.cfg.Keep, base) && !d.foreign(name) {
 		return d.FS.Rename(name, d.PathJoin(d.PathDir(name), "unused-"+base))
 	}
 	d.removeCopy(name)

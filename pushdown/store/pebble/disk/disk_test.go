@@ -135,6 +135,16 @@ func read(t *testing.T, files vfs.FS, name string) string {
 	return string(b)
 }
 
+// A directory whose markers cannot be read is not opened.
+func TestNew_noMarkers(t *testing.T) {
+	w := newWorld(t)
+	w.fail = failing(syscall.EIO, errorfs.OpList, "data", -1)
+	if _, err := New(w.cfg); !errors.Is(err, syscall.EIO) {
+		t.Errorf("got %v", err)
+	}
+	w.fail = nil
+}
+
 // A MANIFEST is written twice, and both are durable before a sync returns. When it is removed or renamed, its copy is
 // gone. Files in other directories are as they are.
 func TestManifest(t *testing.T) {
@@ -187,10 +197,9 @@ func TestManifest(t *testing.T) {
 // A copy of a MANIFEST belongs to the database alone: those in other directories stay. One that is gone already is no
 // error.
 func TestManifest_elsewhere(t *testing.T) {
-	w := newWorld(t)
-	for _, name := range []string{
-		"data/below/MANIFEST-000001", "data/below/copy.MANIFEST-000001", "data/MANIFEST-000001",
-	} {
+	w := newWorld(t, "MANIFEST-000003")
+	for _, name := range []string{"data/below/MANIFEST-000001", "data/below/copy.MANIFEST-000001",
+		"data/below/MANIFEST-000003", "data/MANIFEST-000001", "data/OPTIONS-1", "data/copy.OPTIONS-1"} {
 		if err := w.make(t, name).Close(); err != nil {
 			t.Fatal(err)
 		}
@@ -199,8 +208,15 @@ func TestManifest_elsewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := errors.Join(w.Rename("data/below/MANIFEST-000001", "data/below/moved"),
-		w.Remove("data/MANIFEST-000001")); err != nil {
+		w.Remove("data/below/MANIFEST-000003"), w.Remove("data/MANIFEST-000001"), w.Remove("data/OPTIONS-1"),
+	); err != nil {
 		t.Error(err)
+	}
+	if got := read(t, w.mem, "data/below/unused-MANIFEST-000003"); got != "none" {
+		t.Error("a file in another directory is kept")
+	}
+	if got := read(t, w.mem, "data/copy.OPTIONS-1"); got != "" {
+		t.Errorf("a file that looks like a copy, of what is not copied, is %q", got)
 	}
 	if got := read(t, w.mem, "data/below/copy.MANIFEST-000001"); got != "" {
 		t.Errorf("the copy in another directory is %q", got)
@@ -395,6 +411,9 @@ func TestTable(t *testing.T) {
 		}
 		w.fail = failing(syscall.ENOSPC, errorfs.OpFileSync, ".sst", -1)
 		paused("after a success", 20*time.Millisecond, f.Sync)
+		if w.again != 1 {
+			t.Errorf("asked for space %d times, want once: the last sync has failed", w.again)
+		}
 		for range 20 {
 			_ = create() // succeeds
 			_ = f.Sync()
@@ -410,7 +429,9 @@ func TestTable(t *testing.T) {
 func TestDamaged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		for _, name := range []string{"data/000001.sst", "data/000002.sst", "data/below/000001.sst", "data/000001.log"} {
+		for _, name := range []string{
+			"data/000001.sst", "data/000002.sst", "data/below/000001.sst", "data/000001.log",
+		} {
 			f := w.make(t, name)
 			write(t, f, "some text")
 			if err := f.Close(); err != nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -49,18 +50,26 @@ func TestLog_size(t *testing.T) {
 	}
 }
 
-// Just as many zeros as the header of a chunk takes follow a write for which a log was made longer.
+// Just as many zeros as the header of a chunk takes follow a write for which a log was made longer, durably.
 func TestLog_zeros(t *testing.T) {
-	for _, more := range []int64{0, 1} {
+	for _, more := range []int{0, 1} {
 		w := newWorld(t)
 		f := w.make(t, "data/000001.log")
+		write(t, f, "record")
 		w.ops = nil
-		if _, err := f.Write(make([]byte, newLogSize-LogZeros+more)); err != nil {
+		if _, err := f.Write(make([]byte, newLogSize-LogZeros-len("record")+more)); err != nil {
 			t.Fatal(err)
 		}
-		longer := len(w.ops) > 0 && w.ops[0].Kind == errorfs.OpFileWriteAt // before the write
-		if longer != (more > 0) {
-			t.Errorf("%d bytes more than fit: the log becomes longer before %t, %v", more, longer, w.ops)
+		var did []errorfs.OpKind
+		for _, op := range w.ops {
+			did = append(did, op.Kind)
+		}
+		want := []errorfs.OpKind{errorfs.OpFileWrite, errorfs.OpFileWriteAt}
+		if more > 0 {
+			want = []errorfs.OpKind{errorfs.OpFileWriteAt, errorfs.OpFileSyncData, errorfs.OpFileWrite}
+		}
+		if !slices.Equal(did, want) {
+			t.Errorf("%d bytes more than fit: %v, want %v", more, did, want)
 		}
 		if err := f.Close(); err != nil {
 			t.Error(err)
@@ -208,7 +217,7 @@ func TestLog_fails(t *testing.T) {
 		run  func(vfs.File) error
 	}{
 		{errorfs.OpFileWrite, ".log", func(f vfs.File) error { _, err := f.Write([]byte("record")); return err }},
-		{errorfs.OpFileWriteAt, ".log", func(f vfs.File) error { _, err := f.Write(make([]byte, 100_000)); return err }},
+		{errorfs.OpFileWriteAt, ".log", func(f vfs.File) error { _, err := f.Write(make([]byte, 99_000)); return err }},
 		{errorfs.OpFileWriteAt, ".log", func(f vfs.File) error { _, err := f.Write(make([]byte, 40_000)); return err }},
 		{errorfs.OpFileSyncData, ".log", vfs.File.Sync},
 		{errorfs.OpFileSyncData, ".log", vfs.File.SyncData},
@@ -242,6 +251,51 @@ func TestLog_fails(t *testing.T) {
 	}
 }
 
+// A record for which the log cannot be made longer durably is not written.
+func TestLog_notLonger(t *testing.T) {
+	for _, kind := range []errorfs.OpKind{errorfs.OpFileWriteAt, errorfs.OpFileSyncData} {
+		w := newWorld(t)
+		f := w.make(t, "data/000001.log")
+		write(t, f, "record")
+		w.fail, w.ops = failing(syscall.EIO, kind, ".log", 1), nil
+		if n, err := f.Write(make([]byte, 100_000)); n != 0 || !errors.Is(err, syscall.EIO) {
+			t.Errorf("%v: got %d, %v", kind, n, err)
+		}
+		if slices.ContainsFunc(w.ops, func(op errorfs.Op) bool { return op.Kind == errorfs.OpFileWrite }) {
+			t.Errorf("%v: the record is written: %v", kind, w.ops)
+		}
+		if _, err := f.Write(make([]byte, 100_000)); err != nil || size(w.mem, "data/000001.log") != 256<<10 {
+			t.Errorf("%v: %v when it is written again, of %d bytes", kind, err, size(w.mem, "data/000001.log"))
+		}
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// The first part of a record that fails then may fill more than half of a log.
+func TestLog_inPart(t *testing.T) {
+	w := newWorld(t)
+	l := w.make(t, "data/000001.log").(*logFile)
+	whole := l.File
+	l.File = inPart{whole}
+	if n, err := l.Write(make([]byte, 60_000)); n != 50_000 || !errors.Is(err, syscall.EIO) || !w.Broken() {
+		t.Errorf("got %d, %v, broken %t", n, err, w.Broken())
+	}
+	l.File = whole
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// inPart is a file of which each write fails after 50,000 bytes.
+type inPart struct{ vfs.File }
+
+func (f inPart) Write(p []byte) (int, error) {
+	n, err := f.File.Write(p[:50_000])
+	return n, errors.Join(err, syscall.EIO)
+}
+
 // A log that cannot be made, or not as long, ends the process while it serves, and is an error before that. One that
 // has not failed does not end it.
 func TestLog_unmade(t *testing.T) {
@@ -259,15 +313,16 @@ func TestLog_unmade(t *testing.T) {
 	}
 	w := newWorld(t)
 	w.SetServing(true)
-	if err := errors.Join(w.make(t, "data/000001.log").Close(), w.make(t, "data/below/000001.log").Close()); err != nil ||
-		len(w.fatal) > 0 || w.Broken() {
+	err := errors.Join(w.make(t, "data/000001.log").Close(), w.make(t, "data/below/000001.log").Close())
+	if err != nil || len(w.fatal) > 0 || w.Broken() {
 		t.Errorf("%v, ended by %q", err, w.fatal)
 	}
 	if n := size(w.mem, "data/below/000001.log"); n != 0 {
 		t.Errorf("a log in another directory has %d bytes", n)
 	}
 	w.fail = failing(syscall.EIO, errorfs.OpCreate, "OPTIONS", -1)
-	if f, err := w.Create("data/OPTIONS-000001", category); !errors.Is(err, syscall.EIO) || f != nil || len(w.fatal) > 0 {
+	f, err := w.Create("data/OPTIONS-000001", category)
+	if !errors.Is(err, syscall.EIO) || f != nil || len(w.fatal) > 0 {
 		t.Errorf("another file: %v, %v, ended by %q", f, err, w.fatal)
 	}
 	w.fail = nil
