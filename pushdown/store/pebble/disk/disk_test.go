@@ -344,6 +344,18 @@ func TestFull(t *testing.T) {
 	}
 }
 
+// An error of another kind does not show that there is space again.
+func TestFull_anotherError(t *testing.T) {
+	again := 0
+	s := space{onFull: func(error) {}, again: func() bool { again++; return true }}
+	for i, err := range []error{nil, syscall.ENOSPC, syscall.EIO, nil, nil} {
+		s.observe(err)
+		if want := i / 3; again != want {
+			t.Errorf("after attempt %d: asked %d times, want %d", i, again, want)
+		}
+	}
+}
+
 // What can be written of a text before the disk is full is not written again.
 func TestFull_inPart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -19,7 +19,7 @@ const (
 
 // IsFull tells whether an error says that the disk is full, or a quota used up.
 func IsFull(err error) bool {
-	return err != nil && (vfs.IsNoSpaceError(err) || errors.Is(err, syscall.EDQUOT))
+	return vfs.IsNoSpaceError(err) || errors.Is(err, syscall.EDQUOT)
 }
 
 // space makes writes wait for space on a disk, and reports that there is none.
