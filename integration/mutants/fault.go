@@ -12,7 +12,7 @@ type fault struct {
 	name      string
 	file      string // path in the module
 	dir, test string // the folder and name of the test that must fail
-	testFile  string // in that folder, where the fault is declared; empty for one of the rest
+	testFile  string // in that folder, where the fault is declared
 	changed   string // text of the file with the fault in it
 }
 

@@ -6,7 +6,6 @@
 //	go run ./integration/mutants -only REGEXP     those whose name it matches
 //	go run ./integration/mutants -check           none: that every fault has its place
 //	go run ./integration/mutants -list            none: their names, files and tests
-//	go run ./integration/mutants -rest            the rest, which only soak runs
 //	go run ./integration/mutants -by DIR:TEST     by another test than their own, such as integration/sim:TestSim
 //
 // A promise fault is a change of one line that would make an answer wrong or short, lose an
@@ -34,8 +33,7 @@
 // committed or not. Without BASE it is origin/main or main, and on that branch itself the commit
 // before the last.
 //
-// The rest stands in the lists (list_*.go), found by its text. Those whose text or test has changed
-// are counted and named as lost, and are no failure.
+// Faults that nobody chose are those of package mutator.
 package main
 
 import (
@@ -65,11 +63,11 @@ func main() {
 
 // options are the flags of the command.
 type options struct {
-	changed, check, list, rest bool
-	only                       *regexp.Regexp
-	base, by                   string
-	sample, jobs               int
-	seed                       uint64
+	changed, check, list bool
+	only                 *regexp.Regexp
+	base, by             string
+	sample, jobs         int
+	seed                 uint64
 }
 
 func parse(args []string) (o options, err error) {
@@ -78,7 +76,6 @@ func parse(args []string) (o options, err error) {
 		"try only those whose source file or test file has changed since the commit in the argument, or since main")
 	flags.BoolVar(&o.check, "check", false, "check that every fault has its place and end")
 	flags.BoolVar(&o.list, "list", false, "list the faults and end")
-	flags.BoolVar(&o.rest, "rest", false, "take the rest, which only soak runs, instead of the promise faults")
 	only := flags.String("only", "", "try only those whose name this regular expression matches")
 	flags.StringVar(&o.by, "by", "", "try them with another test, as folder:test")
 	flags.IntVar(&o.sample, "sample", 0, "try only so many, drawn at random; 0 tries all")
@@ -110,7 +107,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	chosen, gone, err := choose(ctx, root, o, out)
+	chosen, err := choose(ctx, root, o, out)
 	if err != nil {
 		return err
 	}
@@ -120,7 +117,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		}
 	}
 	if o.list || o.check {
-		fmt.Fprintf(out, "%d faults, %d lost\n", len(chosen), gone)
+		fmt.Fprintf(out, "%d faults\n", len(chosen))
 		return nil
 	}
 	for i := range chosen {
@@ -133,42 +130,33 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if o.by != "" {
 		limit = time.Hour // the worlds of TestSim take ten minutes on a busy machine, which must not count as caught
 	}
-	bad, lost, err := (&lab{out: out, jobs: o.jobs, root: root, limit: limit}).tryAll(ctx, chosen)
+	bad, err := (&lab{out: out, jobs: o.jobs, root: root, limit: limit}).tryAll(ctx, chosen)
 	if err != nil {
 		return err
 	}
-	caught := len(chosen) - bad - lost
-	fmt.Fprintf(out, "%d of %d faults caught, %d lost, in %v\n",
-		caught, len(chosen)+gone, lost+gone, time.Since(began).Round(time.Second))
-	fmt.Fprintf(out, "counted: caught=%d survived=%d lost=%d\n", caught, bad, lost+gone) // for the record of soak
+	caught := len(chosen) - bad
+	fmt.Fprintf(out, "%d of %d faults caught, in %v\n", caught, len(chosen), time.Since(began).Round(time.Second))
+	fmt.Fprintf(out, "counted: caught=%d survived=%d\n", caught, bad) // for the record of soak
 	if bad > 0 {
 		return fmt.Errorf("%d faults were not caught", bad)
 	}
 	return nil
 }
 
-// choose returns the faults that the flags name, and how many of the rest have lost their place.
-func choose(ctx context.Context, root string, o options, out io.Writer) (chosen []fault, lost int, err error) {
+// choose returns the faults that the flags name.
+func choose(ctx context.Context, root string, o options, out io.Writer) (chosen []fault, err error) {
 	faults, err := readPromises(os.DirFS(root))
 	if err != nil {
-		return nil, 0, err
-	}
-	if o.rest {
-		var gone []error
-		faults, gone = findRest(os.DirFS(root), rest)
-		for _, err := range gone {
-			fmt.Fprintf(out, "lost     %v\n", err)
-		}
-		lost = len(gone)
+		return nil, err
 	}
 	if o.changed {
 		base, err := changes.Since(ctx, root, o.base)
 		if err != nil {
-			return nil, 0, err
+			return nil, err
 		}
 		files, err := changes.Files(ctx, root, base)
 		if err != nil {
-			return nil, 0, err
+			return nil, err
 		}
 		faults = touched(faults, files)
 		fmt.Fprintf(out, "%d faults touched since %.12s\n", len(faults), base)
@@ -178,7 +166,7 @@ func choose(ctx context.Context, root string, o options, out io.Writer) (chosen 
 			chosen = append(chosen, f)
 		}
 	}
-	return sampled(chosen, o, out), lost, nil
+	return sampled(chosen, o, out), nil
 }
 
 // sampled draws as many as the flags want.

@@ -25,10 +25,6 @@ var targets = []target{
 		long:  []string{"go", "run", "./integration/mutants"},
 	},
 	{
-		name: "mutants-rest",
-		long: []string{"go", "run", "./integration/mutants", "-rest"},
-	},
-	{
 		// In the packages that keep the promises: formats, operators, merging, writing, names, both
 		// stores, leases and compaction. The long form tries all faults of those that were gone through whole.
 		name:  "mutator",
@@ -36,6 +32,11 @@ var targets = []target{
 		short: append([]string{"go", "run", "./integration/mutator", "-each", "12", "-for", "8m"}, promising...),
 		long: append([]string{"go", "run", "./integration/mutator", "-whole", "-each", "80", "-for", "75m"},
 			promising...),
+	},
+	{
+		// A few of every package, drawn from the seed.
+		name: "mutator-wide",
+		long: []string{"go", "run", "./integration/mutator", "-each", "5", "-for", "75m", "./gateway/...", "./pushdown/..."},
 	},
 
 	// Faults.
