@@ -36,7 +36,9 @@ var targets = []target{
 	{
 		// A few of every package, drawn from the seed.
 		name: "mutator-wide",
-		long: []string{"go", "run", "./integration/mutator", "-each", "5", "-for", "75m", "./gateway/...", "./pushdown/..."},
+		long: []string{
+			"go", "run", "./integration/mutator", "-each", "5", "-for", "75m", "./gateway/...", "./pushdown/...",
+		},
 	},
 
 	// Faults.

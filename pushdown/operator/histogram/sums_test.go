@@ -1,9 +1,10 @@
 package histogram_test
 
 import (
-	"reflect"
 	"slices"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"downpour/encoding"
 	"downpour/pushdown/operator/histogram"
@@ -59,8 +60,8 @@ func TestSums_order(t *testing.T) {
 			got[g.Key][at] = g.At(at).Buckets[0].Count
 		}
 	}
-	if want := (map[string]map[int64]int64{"\x00": {8: 1}, "\x01": {7: 2, 9: 1}}); !slices.IsSorted(keys) ||
-		!reflect.DeepEqual(got, want) {
-		t.Errorf("groups %q have counts %v, want %v", keys, got, want)
+	want := map[string]map[int64]int64{"\x00": {8: 1}, "\x01": {7: 2, 9: 1}}
+	if d := cmp.Diff(want, got); d != "" || !slices.IsSorted(keys) {
+		t.Errorf("groups %q: -want +got\n%s", keys, d)
 	}
 }
