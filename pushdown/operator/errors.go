@@ -58,9 +58,10 @@ func (s *Stats) leaveOut(p *scanplan.Plan, err error) error {
 	return nil
 }
 
-// dataError returns err with the row's key. For two values at one time the text is
+// dataError returns err with the row's key, for a plan. For two values at one time the text is
 // OpenTSDB's. Source: CompactionQueue.Compaction.mergeDatapoints.
-func dataError(s encoding.Schema, row []byte, err error) error {
+func dataError(p *scanplan.Plan, row []byte, err error) error {
+	s := p.Schema
 	e := &DataError{Row: append([]byte(nil), row...), Err: err}
 
 	var duplicate *encoding.DuplicateError
@@ -71,10 +72,12 @@ func dataError(s encoding.Schema, row []byte, err error) error {
 	case errors.Is(err, errCodec):
 		e.Text = fmt.Sprintf("row %X cannot be read: %v (%s)", row, err, describeRow(s, row))
 	default:
-		e.Text = fmt.Sprintf(
-			"row %X is corrupt: %v (%s); gateway fsck --full-scan --from %x reports what can be repaired, "+
-				"fix=damaged answers without such rows",
+		e.Text = fmt.Sprintf("row %X is corrupt: %v (%s); gateway fsck --full-scan --from %x reports what can be repaired",
 			row, err, describeRow(s, row), row)
+		// Plans of histograms have no fixes.
+		if p.Histograms == nil {
+			e.Text += ", fix=damaged answers without such rows"
+		}
 	}
 	return e
 }

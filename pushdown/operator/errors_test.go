@@ -26,6 +26,23 @@ func TestDataError_codec(t *testing.T) {
 	}
 }
 
+// The error of a damaged row advises the fix that leaves it out, where the plan can have one: those of histograms
+// cannot.
+func TestDataError_advice(t *testing.T) {
+	m, all := allKinds(3)
+	for i := range m.Rows {
+		last := &m.Rows[i].Cells[len(m.Rows[i].Cells)-1]
+		last.Value = last.Value[:len(last.Value)-1]
+	}
+	for name, advised := range map[string]bool{"raw": true, "groups": true, "histograms": false} {
+		_, _, err := answer(t.Context(), m, all[name])
+		if err == nil || !strings.Contains(err.Error(), "is corrupt") ||
+			strings.Contains(err.Error(), "fix=damaged") != advised {
+			t.Errorf("%s: got %v, want the advice %t", name, err, advised)
+		}
+	}
+}
+
 // Errors say what they are about, and how much of it was needed.
 func TestErrors_text(t *testing.T) {
 	for want, err := range map[string]error{

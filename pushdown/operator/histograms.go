@@ -69,7 +69,7 @@ func (o *partOperator) addHistograms(sp *series, r *store.Row, base uint32) erro
 		n, skipped, err := o.histograms.addCells(sp, base, cells)
 		o.stats.Points, o.stats.Skipped = o.stats.Points+n, o.stats.Skipped+skipped
 		if err != nil {
-			return dataError(o.part.Plan.Schema, r.Key, err)
+			return dataError(&o.part.Plan, r.Key, err)
 		}
 		if err := o.checkMemory(); err != nil {
 			return err

@@ -181,10 +181,10 @@ func (h *hourScan) drop() {
 
 // addRow adds what a row holds to the block.
 func (h *hourScan) addRow(b *hourBlock, r *store.Row) error {
-	s := h.part.Plan.Schema
-	key, err := s.ParseRowKey(r.Key)
+	p := &h.part.Plan
+	key, err := p.Schema.ParseRowKey(r.Key)
 	if err != nil {
-		return dataError(s, r.Key, err)
+		return dataError(p, r.Key, err)
 	}
 	if err := h.admit.refuseOffHour(r.Key, key); err != nil {
 		return err
@@ -197,7 +197,7 @@ func (h *hourScan) addRow(b *hourBlock, r *store.Row) error {
 	n := 0
 	b.times, b.values, n, err = h.hour.appendHour(b.times, b.values, key.BaseTime, &h.decoder, r.Cells)
 	if err != nil {
-		return dataError(s, r.Key, err)
+		return dataError(p, r.Key, err)
 	}
 	h.stats.Points += int64(n)
 	h.stats.Skipped += int64(h.decoder.Skipped())

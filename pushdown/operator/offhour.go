@@ -122,7 +122,7 @@ func splitOffHourRows(ctx context.Context, from store.Reader, part *scanplan.Par
 		}
 		row, err := p.Schema.ParseRowKey(next)
 		if err != nil {
-			return nil, 0, dataError(p.Schema, next, err)
+			return nil, 0, dataError(p, next, err)
 		}
 		hour = encoding.Hour(int64(row.BaseTime))
 		ranges := keys.offHourKeys(hour, min(hour+hoursPerOffHourScan*encoding.RowSeconds, endHour))
@@ -161,7 +161,7 @@ func (s *offHourSplitter) scan(ctx context.Context, from store.Reader, ranges ra
 			continue
 		}
 		if err := s.add(&row); err != nil {
-			if err := s.stats.leaveOut(p, dataError(p.Schema, row.Key, err)); err != nil {
+			if err := s.stats.leaveOut(p, dataError(p, row.Key, err)); err != nil {
 				return err
 			}
 			continue

@@ -246,10 +246,10 @@ func (o *partOperator) addRow(r *store.Row) error {
 // nothing of a row that cannot be read, because addRow may leave that row out. Only a DataError can be left out: other
 // errors, such as that of an off-hour row, are returned as they are.
 func (o *partOperator) tryRow(r *store.Row) error {
-	s := o.part.Plan.Schema
-	key, err := s.ParseRowKey(r.Key)
+	p := &o.part.Plan
+	key, err := p.Schema.ParseRowKey(r.Key)
 	if err != nil {
-		return dataError(s, r.Key, err)
+		return dataError(p, r.Key, err)
 	}
 
 	if err := o.admit.refuseOffHour(r.Key, key); err != nil {
@@ -262,7 +262,7 @@ func (o *partOperator) tryRow(r *store.Row) error {
 		return nil
 	}
 
-	sp := o.spans.find(s, r.Key, o.admit.span)
+	sp := o.spans.find(p.Schema, r.Key, o.admit.span)
 	if sp == nil {
 		o.stats.Rejected++
 		return nil
@@ -279,7 +279,7 @@ func (o *partOperator) tryRow(r *store.Row) error {
 		return err
 	}
 	if err != nil {
-		return dataError(s, r.Key, err)
+		return dataError(p, r.Key, err)
 	}
 	o.arena.addAnnotations(sp, o.decoder.Annotations())
 	o.stats.Skipped += int64(o.decoder.Skipped())
@@ -293,7 +293,7 @@ func (o *partOperator) addRollups(f *rollupRows, sp *series, r *store.Row, base 
 	o.stats.Points += int64(n)
 	o.stats.Skipped += int64(skipped)
 	if err != nil {
-		return dataError(o.part.Plan.Schema, r.Key, err)
+		return dataError(&o.part.Plan, r.Key, err)
 	}
 	return o.checkMemory()
 }
