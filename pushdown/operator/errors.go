@@ -72,7 +72,8 @@ func dataError(p *scanplan.Plan, row []byte, err error) error {
 	case errors.Is(err, errCodec):
 		e.Text = fmt.Sprintf("row %X cannot be read: %v (%s)", row, err, describeRow(s, row))
 	default:
-		e.Text = fmt.Sprintf("row %X is corrupt: %v (%s); gateway fsck --full-scan --from %x reports what can be repaired",
+		e.Text = fmt.Sprintf(
+			"row %X is corrupt: %v (%s); gateway fsck --full-scan --from %x reports what can be repaired",
 			row, err, describeRow(s, row), row)
 		// Plans of histograms have no fixes.
 		if p.Histograms == nil {
