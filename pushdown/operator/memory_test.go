@@ -77,6 +77,20 @@ func TestMemory_longBuckets(t *testing.T) {
 	f("sum", 0, 64<<10)
 }
 
+// Windows that are longer than a row keep the points of the rows before: they are reserved.
+func TestMemory_longWindows(t *testing.T) {
+	const hours, reach = 50, 40
+	m := table(series(operatortest.Every(base, base+hours*3600, 10, identity), operatortest.Tag(1, 1)))
+	p := operatortest.Plan(encoding.DefaultSchema(), metric, base, base+hours*3600)
+	p.GroupBy, p.Aggregator = nil, scanplan.None
+	p.Window = &scanplan.Window{Function: "sum_over_time", Range: reach * 3600_000, Step: 3600_000,
+		First: p.Start, Last: p.End}
+	held, _ := heldAtMost(t, m, 1, whole(p), operator.Options{})
+	if n := int64(reach * 360); held < 16*n || held > 64*n {
+		t.Errorf("%d bytes were reserved for windows of %d points, want 16 to 64 for each", held, n)
+	}
+}
+
 // The states of groups are reserved while they are computed, and the records with them, which are
 // all made before the first is returned.
 func TestMemory_states(t *testing.T) {
