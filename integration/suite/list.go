@@ -191,10 +191,11 @@ var targets = []target{
 
 // promising are the packages that keep the promises.
 var promising = []string{"./encoding/...", "./pushdown/operator/...", "./gateway/query/merge",
-	"./gateway/query/dispatch", "./gateway/write", "./gateway/uid", "./pushdown/store/pebble",
-	"./pushdown/store/hbase", "./pushdown/store/hbase/calls", "./pushdown/store/hbase/cellblock",
-	"./pushdown/store/hbase/regions", "./pushdown/store/hbase/unchanged", "./gateway/query/engine/stage",
-	"./pushdown/lease", "./pushdown/compaction/...", "./pushdown/resultcache"}
+	"./gateway/query/dispatch", "./gateway/write", "./gateway/uid", "./pushdown/store", "./pushdown/store/pebble",
+	"./pushdown/store/pebble/disk", "./pushdown/store/pebble/journal", "./pushdown/store/hbase",
+	"./pushdown/store/hbase/calls", "./pushdown/store/hbase/cellblock", "./pushdown/store/hbase/regions",
+	"./pushdown/store/hbase/unchanged", "./gateway/query/engine/stage", "./pushdown/lease",
+	"./pushdown/compaction/...", "./pushdown/resultcache"}
 
 // worlds is the command that lets worlds of the simulation live, with seeds from that of the run on, for so long.
 func worlds(last string) []string {
