@@ -399,6 +399,21 @@ func TestElements_sets(t *testing.T) {
 	}
 }
 
+// An element of a longer row of an earlier block, where the row before has none, is an element of this block.
+func TestElements_longerThanBefore(t *testing.T) {
+	c := newElementCollector(elementLayout{head: 2, width: 3})
+	for _, row := range []string{"hhAAAEEEFFF", "hh"} {
+		addRow(t, c, "t", []byte(row))
+	}
+	finish(t, c)
+	for _, row := range []string{"hhBBB", "hhCCCDDDFFF"} {
+		addRow(t, c, "t", []byte(row))
+	}
+	if n := len(c.hashes.all); n != 4 {
+		t.Errorf("the block has %d elements, want B, C, D and F", n)
+	}
+}
+
 // Whatever rows of whichever tables follow each other, the set of a block is that of the elements of all rows that are
 // whole, each once. Elements are few, so that parts of two in a row look like one in a row of another table.
 func TestElements_mixedTables(t *testing.T) {

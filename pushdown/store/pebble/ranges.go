@@ -97,18 +97,17 @@ func (s *Store) DiskBytes(ctx context.Context, table string, ranges []store.KeyR
 		return 0, err
 	}
 	defer s.life.RUnlock()
-	n, err := s.diskBytes(bounds)
-	return int64(n), err
+	return s.diskBytes(bounds)
 }
 
 // diskBytes is DiskBytes of keys.
-func (s *Store) diskBytes(bounds []pebble.KeyRange) (sum uint64, err error) {
+func (s *Store) diskBytes(bounds []pebble.KeyRange) (sum int64, err error) {
 	for _, k := range bounds {
 		n, err := s.db.EstimateDiskUsage(k.Start, k.End)
 		if err != nil {
 			return 0, fmt.Errorf("bytes on the disk: %w", unreadable(err))
 		}
-		sum += n
+		sum += int64(n)
 	}
 	return sum, nil
 }

@@ -78,7 +78,7 @@ func (s *Store) worthReclaiming(ctx context.Context, table string, bounds []pebb
 		return false, fmt.Errorf("table %q: bytes on the disk: %w", table, unreadable(err))
 	}
 	deleted, err := s.diskBytes(bounds)
-	return deleted >= max(reclaimLeast, all/reclaimPart), err
+	return deleted >= max(reclaimLeast, int64(all)/reclaimPart), err
 }
 
 // reclaimSome compacts the first of some ranges together with what is between them, and
@@ -175,7 +175,7 @@ func (s *Store) writtenAnew(levels [][]pebble.SSTableInfo, bounds []pebble.KeyRa
 		n++
 	}
 	if deleted, err := s.diskBytes(bounds[:n]); err == nil { // else the compaction says what cannot be read
-		bytes -= min(bytes, deleted)
+		bytes -= min(bytes, uint64(deleted))
 	}
 	return bytes
 }
