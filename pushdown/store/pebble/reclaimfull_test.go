@@ -234,7 +234,7 @@ func TestReclaim_writtenAnew(t *testing.T) {
 		if err != nil || deleted == 0 {
 			t.Fatal(deleted, err)
 		}
-		if got := s.writtenAnew(levels(10*mib, table(1, "c", last)), ranges, 1); got != want-deleted {
+		if got := s.writtenAnew(levels(10*mib, table(1, "c", last)), ranges, 1); got != want-uint64(deleted) {
 			t.Errorf("with a table of level 0 up to %s: got %d, want %d without %d", last, got, want, deleted)
 		}
 	}
