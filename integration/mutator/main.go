@@ -1,7 +1,7 @@
 // Command mutator puts faults into packages wherever their syntax has a place for one, and reports
 // which their tests do not notice:
 //
-//	go run ./integration/mutator [-each 60] [-for 80m] [-jobs 2] ./encoding ./pushdown/operator/...
+//	go run ./integration/mutator [-each 60] [-for 80m] [-open 15] [-jobs 2] ./encoding ./pushdown/operator/...
 //	go run ./integration/mutator -at 'series.go:271:' ./gateway/write
 //
 // It sets conditions and their parts to true and to false, replaces operators (< by <=, + by -),
@@ -19,7 +19,8 @@
 // packages.txt lists the packages, and single files, that were gone through whole: of those all faults
 // were tried, and with -whole they are again. Any one that survives there without a reason fails the
 // command. Of the others it is known that a part survives: those are reported as open, and fail the
-// command if they are more than ten, and more than 15 of a hundred that were tried.
+// command if they are more than ten, and more than -open of a hundred that were tried. About 8 survived of
+// packages that keep the promises, and 19 of all others, whose tests are often in packages far above them.
 package main
 
 import (
@@ -59,6 +60,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	lasts := flags.Duration("for", 0, "begin no other package after this time; 0 for no limit")
 	allOfWhole := flags.Bool("whole", false, "try all faults of what was gone through whole")
 	at := flags.String("at", "", "try all faults that a regexp matches, and no others")
+	mostOpen := flags.Int("open", 15, "how many of a hundred other faults may survive unexplained; ten always may")
 	jobs := flags.Int("jobs", runtime.GOMAXPROCS(0), "how many faults are tried at once")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -101,16 +103,12 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if n := whole.unexplained; n > 0 {
 		return fmt.Errorf("%d faults of what was gone through whole were not noticed, and are not explained", n)
 	}
-	if n, most := others.unexplained, max(10, others.tried*mostOpen/100); n > most {
+	if n, most := others.unexplained, max(10, others.tried**mostOpen/100); n > most {
 		return fmt.Errorf("%d of %d other faults were not noticed and are not explained, want %d at most",
 			n, others.tried, most)
 	}
 	return nil
 }
-
-// mostOpen bounds the open faults of packages that were not gone through whole, of a hundred: about 8 survived on
-// 2026-12-01. Of few that are drawn ten may, by chance.
-const mostOpen = 15
 
 //go:embed packages.txt
 var packages string

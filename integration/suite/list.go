@@ -37,7 +37,8 @@ var targets = []target{
 		// A few of every package, drawn from the seed.
 		name: "mutator-wide",
 		long: []string{
-			"go", "run", "./integration/mutator", "-each", "5", "-for", "75m", "./gateway/...", "./pushdown/...",
+			"go", "run", "./integration/mutator", "-each", "5", "-open", "30", "-for", "75m", "./gateway/...",
+			"./pushdown/...",
 		},
 	},
 
