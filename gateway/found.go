@@ -2,7 +2,9 @@ package gateway
 
 import (
 	"context"
+	"maps"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -83,24 +85,32 @@ func (f *found) change(addresses []string, options client.Options, within time.D
 		}
 		f.leaving[c] = true
 		time.AfterFunc(within, func() {
-			f.mu.Lock()
-			defer f.mu.Unlock()
-			delete(f.leaving, c)
+			f.leave(c)
 			c.Close()
 		})
 	}
 	return servers
 }
 
+// leave forgets a client, which the caller closes. To close a connection may take its time, in which others come and
+// go.
+func (f *found) leave(c *client.Client) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.leaving, c)
+}
+
 // close closes all connections.
 func (f *found) close() {
+	for _, c := range f.end() {
+		c.Close()
+	}
+}
+
+// end returns all clients that are not closed, and takes no others.
+func (f *found) end() []*client.Client {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.closed = true
-	for _, c := range f.used {
-		c.Close()
-	}
-	for c := range f.leaving {
-		c.Close()
-	}
+	return slices.AppendSeq(slices.Collect(maps.Values(f.used)), maps.Keys(f.leaving))
 }
