@@ -46,7 +46,7 @@ func TestBudget(t *testing.T) {
 // The refusal of a server, which counts one part alone, has the figures of the whole budget, if that has a bound.
 func TestBudget_refusal(t *testing.T) {
 	for name, c := range map[string]struct {
-		points, bytes int64 // of the budget, of which 3 points and 5 bytes were spent
+		points, bytes int64 // of the budget; 3 points and 5 bytes of it were spent
 		what          operator.Resource
 		limit, need   int64
 	}{

@@ -411,7 +411,7 @@ func TestSideBySide_blocksReserved(t *testing.T) {
 		rows, points, note int // in the hour; in each row; bytes of an annotation in each row
 		splits             bool
 		next               []int64 // what the store estimates before each block, of the last one also for others
-		want               []int64 // reserved when the store is asked for each block
+		want               []int64 // reserved when each block is requested
 		reader             int64   // reserves at most so much at any time
 	}{
 		"small rows": {1200, 1, 0, false, []int64{0}, []int64{0, 122_880, 122_880, 122_880}, 5000},

@@ -456,7 +456,7 @@ func TestTableFaults(t *testing.T) {
 	f(text+"\nL6: 000008: stat data/000008.sst: input/output error", nil)
 }
 
-// A table of which the disk cannot say whether it is there is not missing: Salvage would put an empty file there.
+// A table is not missing while the disk cannot say whether it is there: Salvage would put an empty file there.
 //
 //fault:unseen-table-taken-for-missing !isMissing.MatchString(m[2]) => false
 func TestSalvage_unseenTable(t *testing.T) {

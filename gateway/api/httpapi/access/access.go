@@ -26,6 +26,10 @@ type Guard struct {
 // Authorize checks the bearer token against the scope that a route needs; scope
 // 0 needs no token.
 func (g *Guard) Authorize(w http.ResponseWriter, r *http.Request, need auth.Scope) error {
+	if need == 0 { // a probe does not wait for the disk that has the token file
+		return nil
+	}
+
 	have := g.Tokens.Check(bearer(r))
 	if have&need == need {
 		return nil

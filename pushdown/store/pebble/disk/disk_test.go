@@ -403,7 +403,7 @@ func TestTable(t *testing.T) {
 		paused("written", 80*time.Millisecond, func() error { _, err := f.Write([]byte("text")); return err })
 		w.fail = nil
 		if err := errors.Join(f.Sync(), f.SyncData()); err != nil || w.again != 0 {
-			t.Errorf("a table that has failed: %v, asked for space %d times", err, w.again)
+			t.Errorf("a table that has failed: %v, looked for space %d times", err, w.again)
 		}
 		w.fail = failing(syscall.ENOSPC, errorfs.OpFileSync, ".sst", -1)
 		paused("synced", 160*time.Millisecond, f.Sync)
@@ -416,15 +416,15 @@ func TestTable(t *testing.T) {
 		w.fail = nil
 		f = w.make(t, "data/000002.sst")
 		if _, err := f.Write([]byte("text")); err != nil || w.again != 0 {
-			t.Errorf("%v, asked for space %d times before the table was complete", err, w.again)
+			t.Errorf("%v, looked for space %d times before the table was complete", err, w.again)
 		}
 		if err := f.Sync(); err != nil || w.again != 1 {
-			t.Errorf("%v, asked for space %d times, want once", err, w.again)
+			t.Errorf("%v, looked for space %d times, want once", err, w.again)
 		}
 		w.fail = failing(syscall.ENOSPC, errorfs.OpFileSync, ".sst", -1)
 		paused("after a success", 20*time.Millisecond, f.Sync)
 		if w.again != 1 {
-			t.Errorf("asked for space %d times, want once: the last sync has failed", w.again)
+			t.Errorf("looked for space %d times, want once: the last sync has failed", w.again)
 		}
 		for range 20 {
 			_ = create() // succeeds

@@ -77,7 +77,7 @@ func TestLog_zeros(t *testing.T) {
 	}
 }
 
-// After a crash a log of which a record was synced is there, whole, and zeros follow what was written to it since.
+// After a crash a log with a synced record is there, whole, and zeros follow what was written to it since.
 // A sync each few records makes the size durable: no other syncs are needed.
 func TestLog_crash(t *testing.T) {
 	const records, longest = 120, 60
@@ -146,7 +146,7 @@ func TestLog_unsynced(t *testing.T) {
 	}
 }
 
-// The marker names, durably, the first and the newest log of which a record was synced, before the sync returns. The
+// The marker names, durably, the first and the newest log with a synced record, before the sync returns. The
 // end of a log is no record, and a log without records is not filled.
 func TestLog_marker(t *testing.T) {
 	w := newWorld(t)
@@ -289,7 +289,7 @@ func TestLog_inPart(t *testing.T) {
 	}
 }
 
-// inPart is a file of which each write fails after 50,000 bytes.
+// inPart is a file whose writes each fail after 50,000 bytes.
 type inPart struct{ vfs.File }
 
 func (f inPart) Write(p []byte) (int, error) {
