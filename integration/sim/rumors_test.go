@@ -31,10 +31,11 @@ type rumors struct {
 	mu      sync.Mutex
 	written map[string][]stores.Mutation // by the keys of their rows, what pushdown servers have announced
 	rows    []string                     // these keys, in their order
+	passed  map[string]bool              // questions that strangers have passed on, perhaps to another stranger
 }
 
 func newRumors(f *finding) *rumors {
-	m := &rumors{f: f, written: map[string][]stores.Mutation{}}
+	m := &rumors{f: f, written: map[string][]stores.Mutation{}, passed: map[string]bool{}}
 	m.named, m.unnamed = newStranger(f, "127.0.0.1:42820"), newStranger(f, "127.0.0.1:42821")
 	for i := range m.takers {
 		m.takers[i] = newStranger(f, otherAddress(i))
@@ -199,6 +200,19 @@ func (m *rumors) lastOf(address string) string {
 	}
 	m.f.k.w.t.Fatalf("seed %d: nobody has announced a server at %s", m.f.k.w.seed, address)
 	return ""
+}
+
+// passOn notes that a stranger passes a question on.
+func (m *rumors) passOn(question []byte) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.passed[string(question)] = true
+}
+
+func (m *rumors) hasPassedOn(question []byte) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.passed[string(question)]
 }
 
 // noting is a store that notes what announcements are written to it.
