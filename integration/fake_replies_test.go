@@ -281,13 +281,16 @@ type scanned struct {
 }
 
 // scan opens a scanner and takes its replies, now and then with a number that is not the next one,
-// or closes it in between.
+// or closes it in between. Some begin outside their region.
 func (x *exchange) scan() {
 	r := x.r
 	start := drawRawKey(r)
 	loc := x.locate(start)
 	if loc == nil {
 		return
+	}
+	if r.IntN(8) == 0 {
+		start = []byte{3 - start[0], start[1]}
 	}
 	s := &scanned{loc: loc, scan: x.drawScan(start), bySize: r.IntN(3) == 0, partials: r.IntN(4) > 0, limit: -1}
 	if s.bySize {

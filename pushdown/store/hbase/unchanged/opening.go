@@ -353,7 +353,7 @@ func (p *Prover) runCatalogReads(r *catalogRead) {
 // readCatalogState fetches the read point of hbase:meta.
 func (p *Prover) readCatalogState(ctx context.Context) (catalogState, error) {
 	_, catalog, err := p.callCatalog(ctx,
-		func(meta *regions.Location) *pb.ScanRequest { return readPointRequest(meta, "info", nil) })
+		func(meta *regions.Location) *pb.ScanRequest { return readPointRequest(meta, "info") })
 	return catalog, err
 }
 

@@ -61,7 +61,7 @@ func (p *Prover) TryTokens(ctx context.Context, table, family string) error {
 	if err != nil {
 		return err
 	}
-	if _, _, err := p.fetchReadPoint(ctx, loc, family, nil); err != nil {
+	if _, _, err := p.fetchReadPoint(ctx, loc, family); err != nil {
 		return err
 	}
 	_, err = p.readOpenings(ctx, table, []*regions.Location{loc})

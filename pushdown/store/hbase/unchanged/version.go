@@ -205,7 +205,7 @@ func (p *Prover) stateOfRange(ctx context.Context, table, family string, r store
 	if s.before, err = p.earlierOpenings(ctx, table, s.locs); err != nil {
 		return nil, err
 	}
-	if s.states, err = p.regionStates(ctx, family, s.locs, s.before, r.Start); err != nil {
+	if s.states, err = p.regionStates(ctx, family, s.locs, s.before); err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -225,11 +225,7 @@ func (p *Prover) sameAfter(ctx context.Context, table string, s *rangeState) err
 
 // span returns the part of a range in one of its regions.
 func (s *rangeState) span(i int, family string, r store.KeyRange) spanKey {
-	start := r.Start
-	if i > 0 { // a server refuses a scan that begins before its region
-		start = s.locs[i].Start
-	}
-	return spanKey{family, string(s.locs[i].Name), string(start), string(r.Stop)}
+	return spanKey{family, string(s.locs[i].Name), string(r.Start), string(r.Stop)}
 }
 
 // locateAll returns the regions of a range, in key order.
@@ -251,26 +247,25 @@ func (p *Prover) locateAll(ctx context.Context, table string, r store.KeyRange) 
 }
 
 // regionStates returns the states of consecutive regions, if they are still open since
-// these openings. The first region holds the key from.
-func (p *Prover) regionStates(ctx context.Context, family string, locs []*regions.Location, openings []opening,
-	from []byte) ([]regionState, error) {
+// these openings.
+func (p *Prover) regionStates(ctx context.Context, family string, locs []*regions.Location,
+	openings []opening) ([]regionState, error) {
 	states := make([]regionState, len(locs))
 	for i, loc := range locs {
-		c, n, err := p.fetchReadPoint(ctx, loc, family, from)
+		c, n, err := p.fetchReadPoint(ctx, loc, family)
 		if err != nil {
 			return nil, err
 		}
 		states[i] = regionState{region: string(loc.Name), opening: openings[i].number, conn: c.ID, readPoint: n}
-		from = loc.Stop
 	}
 	return states, nil
 }
 
-// fetchReadPoint returns the read point of a region, which holds key, and the
-// connection that it came by. It makes one attempt.
-func (p *Prover) fetchReadPoint(ctx context.Context, loc *regions.Location, family string,
-	key []byte) (*calls.Conn, uint64, error) {
-	call := calls.New(ctx, "Scan", readPointRequest(loc, family, key), &pb.ScanResponse{})
+// fetchReadPoint returns the read point of a region, and the connection that it came by. It makes
+// one attempt.
+func (p *Prover) fetchReadPoint(ctx context.Context, loc *regions.Location, family string) (*calls.Conn, uint64,
+	error) {
+	call := calls.New(ctx, "Scan", readPointRequest(loc, family), &pb.ScanResponse{})
 	c, err := p.router.CallConn(ctx, loc, call)
 	if err != nil {
 		return nil, 0, err
@@ -285,12 +280,11 @@ func (p *Prover) fetchReadPoint(ctx context.Context, loc *regions.Location, fami
 
 // readPointRequest returns a request that opens a scanner, requests no rows and closes it. Its time
 // range holds no cells, so that the server opens no file.
-func readPointRequest(loc *regions.Location, family string, key []byte) *pb.ScanRequest {
+func readPointRequest(loc *regions.Location, family string) *pb.ScanRequest {
 	return &pb.ScanRequest{
 		Region: calls.RegionSpecifier(loc.Name),
 		Scan: &pb.Scan{
 			Column:    []*pb.Column{{Family: []byte(family)}},
-			StartRow:  key,
 			TimeRange: &pb.TimeRange{From: proto.Uint64(0), To: proto.Uint64(1)},
 		},
 		NumberOfRows: proto.Uint32(0),
