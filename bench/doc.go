@@ -1,5 +1,5 @@
-// Package bench measures Downpour beside the systems that people would use
-// instead, and beside the bare scan of the same rows, the floor that no query
+// Package bench measures Downpour against the systems that people would use
+// instead, and against the bare scan of the same rows, the floor that no query
 // can go below. Answers are compared before anything is timed.
 //
 // A workload is a Config and a Run that returns a report; bench/cmd/bench binds
@@ -7,13 +7,13 @@
 //
 //	Generate  a data set as text
 //	Load      a data set into a system, by telnet, HTTP or straight as rows
-//	Scan      large queries in this process beside the bare scan
+//	Scan      large queries in this process against the bare scan
 //	Replay    recorded or generated queries, closed or open loop
 //	Pair      the same queries to two systems in turn
 //	Scale     how cost grows with points, series, groups and parts
 //
 // The table of aims is package scenario; live queries and the Arrow answer are
-// package live; two builds of Downpour beside each other are package builds. All
+// package live; two builds of Downpour against each other are package builds. All
 // keep their data in places, package place, and ask Questions in turn.
 package bench
 

@@ -156,7 +156,7 @@ func TestLive_allParts(t *testing.T) {
 	}
 }
 
-// Viewers are compared, and what a browser tells becomes figures and aims; what it is asked to open
+// Viewers are compared, and what a browser reports becomes figures and aims; what it is asked to open
 // is saved, and its queries have answers.
 func TestLive_dashboards(t *testing.T) {
 	d := small()

@@ -250,7 +250,7 @@ func (s *scaling) measure(ctx context.Context, spots []spot, p *scalePlace, q as
 	return s.addFigures(q.axis, measured, figures, stats)
 }
 
-// measurable tells whether a spot's mode is one that the planner has for the query.
+// measurable reports whether a spot's mode is one that the planner has for the query.
 func (s *scaling) measurable(ctx context.Context, e spot, q workload.Query) (bool, error) {
 	if e.mode != "partial" {
 		return true, nil
@@ -283,7 +283,7 @@ func figureName(axis string, s spot) string {
 	return fmt.Sprintf("%s %g: %s, %s", axis, s.x, s.name, s.mode)
 }
 
-// mergesPartially tells whether the planner merges partially where it may.
+// mergesPartially reports whether the planner merges partially where it may.
 func mergesPartially(ctx context.Context, e candidate, q workload.Query) (bool, error) {
 	parsed, err := parse(q)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"downpour/gateway/write"
 )
 
-// Aims of the work beside the region servers.
+// Aims of the work next to the region servers.
 const (
 	wantShipped = 1    // percent of the bytes that are read
 	wantProcess = 1.3  // times the time in process

@@ -196,7 +196,7 @@ func parse(q workload.Query) (*query.Query, error) {
 
 const floorName = "bare scan"
 
-// Scan loads a data set and measures queries over all of it beside the bare scan
+// Scan loads a data set and measures queries over all of it against the bare scan
 // of the same rows, on one engine in this process.
 func Scan(ctx context.Context, cfg ScanConfig, r *report.Report) error {
 	l, err := newLocal(ctx, cfg.Store, cfg.Schema, ScanTable)

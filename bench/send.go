@@ -33,7 +33,7 @@ type SendConfig struct {
 	// Batch is the number of points in a write or request. Default 1000.
 	Batch    int
 	Progress *progress.Progress
-	// Wanted tells which series are sent; nil is all.
+	// Wanted says which series are sent; nil is all.
 	Wanted func(series int) bool
 	// Sent counts the points that were sent; nil counts nothing.
 	Sent *atomic.Int64

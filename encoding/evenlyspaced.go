@@ -205,7 +205,7 @@ func (e *EvenlySpaced) At(i int) int64 {
 	return widen(readRaw(b, e.width), e.width, false).Int()
 }
 
-// Bounds returns the least and the largest value of the points [from, to), of which there is at least one.
+// Bounds returns the least and the largest value of the points [from, to). There is at least one.
 func (e *EvenlySpaced) Bounds(from, to int) (least, most int64) {
 	if e.sums == nil && e.entries == nil {
 		return e.sealed.Bounds(from, to)

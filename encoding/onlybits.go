@@ -7,9 +7,9 @@ import (
 )
 
 // OnlyBits is OnlyCell for callers that need the values as they are stored: it returns
-// Value.Bits of each, in dst's memory, which is used from its beginning. Besides cells that
-// OnlyCell does not accept it leaves alone those with integers and floats, and entries of append
-// columns whose points are not at equal distances or not of one length: ok is false.
+// Value.Bits of each, in dst's memory, which is used from its beginning. It leaves alone cells
+// that OnlyCell does not accept, those with integers and floats, and entries of append columns
+// whose points are not at equal distances or not of one length: ok is false.
 // isFloat is the type of all values.
 func (d *RowDecoder) OnlyBits(qualifier, value []byte,
 	dst []uint64) (offsets []int32, bits []uint64, isFloat, ok bool) {

@@ -38,7 +38,7 @@ func (s RowSpan) Validate() error {
 // String is the span as a configuration has it, such as 6h.
 func (s RowSpan) String() string { return fmt.Sprintf("%d%s", s.Count, s.Unit) }
 
-// Seconds is the nominal length of a span, of which no row has more.
+// Seconds is the nominal length of a span. No row is longer.
 func (s RowSpan) Seconds() int64 {
 	switch s.Unit {
 	case "h":
@@ -51,8 +51,7 @@ func (s RowSpan) Seconds() int64 {
 	return yearSeconds
 }
 
-// Alignment is the largest time in seconds of which the base times of all rows are
-// multiples.
+// Alignment is the largest time in seconds that divides the base times of all rows.
 func (s RowSpan) Alignment() int64 {
 	if s.Unit == "h" {
 		return int64(s.Count) * RowSeconds

@@ -173,7 +173,7 @@ func TestSealer_sameEntries(t *testing.T) {
 	}
 }
 
-// What is no plain list of entries stays as it is, and a damaged block is an error, whoever reads it.
+// What is no plain list of entries stays as it is, and a damaged block is an error for every reader.
 func TestSealer_damage(t *testing.T) {
 	t.Parallel()
 	var s Sealer

@@ -32,8 +32,8 @@ func (v Value) Double() float64 {
 	return float64(int64(v.Bits))
 }
 
-// String is the number in Go's shortest form. A float can be told from an integer:
-// it has a point, an exponent or is NaN or Inf.
+// String is the number in Go's shortest form. A float differs from an integer: it has
+// a point, an exponent or is NaN or Inf.
 func (v Value) String() string {
 	if !v.Float {
 		return strconv.FormatInt(v.Int(), 10)

@@ -50,8 +50,8 @@ type Config struct {
 	// MaxTags bounds the tags of a point, 0 for OpenTSDB's 8.
 	// Source: tsd.storage.max_tags.
 	MaxTags int `env:"DOWNPOUR_MAX_TAGS" envDefault:"8"`
-	// AllowSpecialChars lists characters that names may have besides letters,
-	// digits and - _ . /. Source: tsd.core.tag.allow_specialchars.
+	// AllowSpecialChars lists characters that names may have in addition to
+	// letters, digits and - _ . /. Source: tsd.core.tag.allow_specialchars.
 	AllowSpecialChars string `env:"DOWNPOUR_ALLOW_SPECIALCHARS"`
 	// PutCells is single or multi, see write.Form.
 	PutCells string `env:"DOWNPOUR_PUT_CELLS" envDefault:"single"`
@@ -112,7 +112,7 @@ type Config struct {
 	Network network.Network
 	// Now is the clock of queries; nil for the system's. Only tests set it.
 	Now func() time.Time
-	// AllowOrigins lists browser origins besides the gateway's own, as
+	// AllowOrigins lists browser origins in addition to the gateway's own, as
 	// scheme://host[:port]; "*" is all. Source: tsd.http.request.cors_domains.
 	AllowOrigins []string `env:"DOWNPOUR_ALLOW_ORIGINS"`
 	// AllowHosts lists names of this gateway in addition to its machine's own, for browsers.

@@ -20,7 +20,7 @@ import (
 const crookedHour = 1356998400
 
 // crookedWorld writes the same points twice: those of metric p in rows of full hours, and those of
-// metric c in rows of which some begin between them.
+// metric c in rows some of which begin between full hours.
 type crookedWorld struct {
 	*bench
 	r      *rand.Rand

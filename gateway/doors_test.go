@@ -48,7 +48,7 @@ func TestDoors_origins(t *testing.T) {
 	f(listed, "POST", put, 204, "Origin", "http://ok.example")
 	f(listed, "POST", put, 403, "Origin", "http://evil.example")
 	f(b, "DELETE", "/api/dropcaches", 403, "Origin", "http://evil.example")
-	// A script of the page: no data, and it tells its user why requests fail.
+	// A script of the page: no data, and it shows its user why requests fail.
 	f(b, "GET", "/ui/js/main.js", 200, "Origin", "http://evil.example")
 	f(b, "GET", "/ui/../api/dropcaches", 404, "Origin", "http://evil.example")
 	f(b, "GET", "/api/dropcaches", 403, "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "no-cors") // an image
@@ -197,7 +197,7 @@ func TestDoors_tokensChange(t *testing.T) {
 	}
 }
 
-// The list of annotations tells in Allow whether its reader may make one: the page offers it then.
+// The list of annotations says in Allow whether its reader may make one: the page offers it then.
 func TestDoors_annotationsAllow(t *testing.T) {
 	name := gatewaytest.TokenFile(t)
 	b := open(t, func(c *gateway.Config) { c.TokenFile = name })

@@ -31,9 +31,9 @@ func closing(t *testing.T, cfg *gateway.Config) (b *bench, end func(), over func
 	return &bench{T: t, Config: cfg, Store: st, Gateway: g}, end, func() error { close(noticed); return <-closed }
 }
 
-// A gateway that is told to end says so at /readyz while it still takes connections, puts,
+// A gateway that is asked to end says so at /readyz while it still takes connections, puts,
 // queries and live queries. Each answer ends its connection, so that the next request goes
-// elsewhere. Once balancers have noticed, sockets are told to come back, and the port is closed.
+// elsewhere. Once balancers have noticed, sockets are asked to reconnect, and the port is closed.
 func TestDrain(t *testing.T) {
 	cfg := config(0)
 	cfg.Drain = time.Hour // only the test ends it
@@ -81,7 +81,7 @@ func TestDrain(t *testing.T) {
 		t.Errorf("query: %d %s, want %s", a.Status, a.Body, want)
 	}
 
-	// On one connection, whose end tells the client to go elsewhere.
+	// On one connection, whose end makes the client go elsewhere.
 	c := b.Dial()
 	fmt.Fprint(c,
 		"GET /api/version HTTP/1.1\r\nHost: localhost\r\n\r\nGET /api/version HTTP/1.1\r\nHost: localhost\r\n\r\n")

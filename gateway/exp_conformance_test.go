@@ -18,7 +18,7 @@ type expRecording struct {
 	Queries []conformance.Query
 }
 
-// Every request to /api/query/exp gets the answer that was recorded from OpenTSDB, but for the
+// Every request to /api/query/exp gets the answer that was recorded from OpenTSDB, except for the
 // rules of package compare.
 func TestExpConformance(t *testing.T) {
 	t.Parallel()

@@ -13,7 +13,7 @@ import (
 )
 
 // A client that closes its side of the connection before it has its answer cancels the request:
-// the server cannot tell it from one that has left. It may still read, and gets 503 or a cut
+// the server cannot distinguish it from one that has left. It may still read, and gets 503 or a cut
 // connection.
 func TestHalfClosed_noSuccess(t *testing.T) {
 	// A name is resolved for all requests that wait for it, and outlives each of them.

@@ -55,7 +55,7 @@ var silentHistograms = map[int]string{
 	71: "histogram: illegal argument: Improperly formatted bounds: a,b=1\n",
 }
 
-// Every write of histograms gets the answer that was recorded from OpenTSDB 2.4.1, but for
+// Every write of histograms gets the answer that was recorded from OpenTSDB 2.4.1, except for
 // refusedHistograms and silentHistograms, and stores the same bytes. Every query gets the recorded
 // answer: in process or by a pushdown server, and one in four from the result cache as well.
 func TestHistogramConformance(t *testing.T) {

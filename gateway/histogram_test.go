@@ -114,8 +114,8 @@ func TestHistogram_besideRollups(t *testing.T) {
 	}
 }
 
-// A query of histograms that is asked again is answered from the result cache until a histogram is
-// put. A query of other percentiles uses the same cached part.
+// A repeated query of histograms is answered from the result cache until a histogram is put. A query
+// of other percentiles uses the same cached part.
 func TestHistogram_cached(t *testing.T) {
 	b := openHistograms(t, nil)
 	mustPut(b, 1356998400, "a", `{"0,1":1}`)
@@ -155,7 +155,7 @@ func TestHistogram_setting(t *testing.T) {
 	f("/nowhere/histograms.json", "no such file")
 }
 
-// An Arrow answer has a row for each point of each line; the name of the metric tells the
+// An Arrow answer has a row for each point of each line; the name of the metric shows the
 // percentile or bucket. Only counts are integers.
 func TestHistogram_arrow(t *testing.T) {
 	b := openHistograms(t, nil)

@@ -207,8 +207,9 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// Addresses of pushdown servers that are all invalid fail the start, with the setting's name. One beside a valid one is
-// left out and named in the log, and so is an origin. What was opened is closed: TestMain looks for leaks.
+// Addresses of pushdown servers that are all invalid fail the start, with the setting's name. Next to a valid one, an
+// invalid one is left out and named in the log, and so is an origin. What was opened is closed: TestMain looks for
+// leaks.
 func TestStart_lists(t *testing.T) {
 	cfg := config(0)
 	cfg.Pushdown = []string{"127.0.0.1:4280/\x00", "region-host"}

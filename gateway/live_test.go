@@ -14,7 +14,7 @@ import (
 	"downpour/gateway/gatewaytest"
 )
 
-// socket is a WebSocket with one subscription, and what it was told.
+// socket is a WebSocket with one subscription, and what it has received.
 type socket struct {
 	b      *bench
 	conn   *websocket.Conn

@@ -138,7 +138,7 @@ func TestAudit(t *testing.T) {
 		if line := b.LogLine("an administrative request "+k.want, admin...); !strings.Contains(line, "token=line 3") ||
 			!strings.Contains(line, "request="+id) {
 			t.Errorf("%s %s: got the line %s, want the token's name and the request's id", k.method, k.path, line)
-			continue // the line of its end would be awaited in vain
+			continue // the line of its end would never come
 		}
 		// Its client may have the answer before the line is there.
 		ended := regexp.MustCompile("an administrative request ended " + regexp.QuoteMeta(k.want) +

@@ -11,8 +11,8 @@ import (
 	"downpour/pushdown/store/faultstore"
 )
 
-// Whoever is told to see the log finds there why points were refused, by every way, with one of
-// them.
+// A client that is referred to the log finds there why points were refused, by every way, with one
+// of them.
 func TestPutLog(t *testing.T) {
 	b := open(t, func(c *gateway.Config) { c.AutoMetrics = "false" })
 	logged := func(via, reason string, points int, rest ...string) {

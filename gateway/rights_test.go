@@ -17,11 +17,11 @@ import (
 	"downpour/pushdown/store"
 )
 
-// guarded is a store that tells our rights only once it is told what they are.
+// guarded is a store that reports our rights only once the test has set them.
 type guarded struct {
 	*gatewaytest.Faulty
 	asked   atomic.Int64
-	granted atomic.Bool // told that nothing is lacking
+	granted atomic.Bool // has reported that no right is missing
 	answer  atomic.Pointer[error]
 }
 

@@ -57,8 +57,8 @@ func (r *rollupRecording) gatewayConfig() *gateway.Config {
 	return cfg
 }
 
-// Rollups are written, stored and answered as recorded from OpenTSDB, but for the rules that
-// compatibility.md has, too.
+// Rollups are written, stored and answered as recorded from OpenTSDB, except for the rules
+// that compatibility.md has, too.
 func TestRollupConformance(t *testing.T) {
 	for _, name := range []string{"rollup_seed21", "rollup_seed23"} {
 		t.Run(name, func(t *testing.T) {

@@ -135,8 +135,8 @@ func TestRollup_refused(t *testing.T) {
 	}
 }
 
-// Names that are unknown are told before a function without rollups, whichever sub-query comes
-// first: OpenTSDB finds the names of all sub-queries before it runs one.
+// Unknown names are reported before a function without rollups, whichever sub-query comes first:
+// OpenTSDB finds the names of all sub-queries before it runs one.
 func TestRollup_unknownNameFirst(t *testing.T) {
 	b := open(t, gatewaytest.WithRollups)
 	b.Put("m 1356998400 1 host=a")

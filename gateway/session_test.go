@@ -25,7 +25,7 @@ var unbuilt = func() map[int]string {
 	return out
 }()
 
-// Every step of the recorded session is answered as OpenTSDB did, but for those in unbuilt.
+// Every step of the recorded session is answered as OpenTSDB did, except for those in unbuilt.
 func TestSession(t *testing.T) {
 	var s session
 	gatewaytest.Decode(t, "api", &s)

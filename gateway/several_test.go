@@ -79,8 +79,8 @@ func TestSeveral_renames(t *testing.T) {
 	}
 }
 
-// What OpenTSDB renames, which tells nobody, every gateway knows soon after the caches of one of
-// them were dropped.
+// OpenTSDB renames without notifying anybody. Every gateway knows the new name soon after the caches
+// of one of them were dropped.
 func TestSeveral_dropCaches(t *testing.T) {
 	a, b := gatewaytest.TwoGateways(t, nil)
 	b.Put("m 1356998400 1 k=v")
@@ -118,7 +118,7 @@ func TestSeveral_dropCaches(t *testing.T) {
 		} else if as("telnet")() {
 			was = "telnet"
 		}
-		// A dictionary that is not shared tells nobody, as OpenTSDB does not.
+		// A dictionary that is not shared notifies nobody, and neither does OpenTSDB.
 		silent := uid.New(uid.Config{Store: st, Table: a.Config.TableUID, Schema: encoding.DefaultSchema()})
 		if err := silent.Rename(t.Context(), encoding.UIDTagV, was, door); err != nil {
 			t.Fatal(err)

@@ -84,7 +84,7 @@ func TestStart_closedWhileWaiting(t *testing.T) {
 	}
 }
 
-// A right that is lacking ends the start, as it does later.
+// A missing right ends the start, as it does later.
 func TestStart_denied(t *testing.T) {
 	cfg := config(0)
 	st := gatewaytest.NewFaulty(memoryStore(t, cfg))

@@ -17,8 +17,8 @@ import (
 )
 
 // A token file that is replaced on both sides under running queries: pushdown servers execute parts
-// again within seconds, with the new token, and every answer is right meanwhile. The admin's token,
-// which stands first, is never sent.
+// again within seconds, with the new token, and every answer until then is right. The admin's
+// token, which stands first, is never sent.
 func TestPushdown_tokens(t *testing.T) {
 	const admin, client = "operator-0123456789", "client-0123456789"
 	const before, after = "before-0123456789", "after-0123456789"
@@ -70,7 +70,7 @@ func TestPushdown_tokens(t *testing.T) {
 	remote.Pushdown, remote.TokenFile, remote.ResultCache = []string{l.Addr().String()}, path, "off"
 	b := serve(t, &remote, st)
 	bearer := []string{"Authorization", "Bearer " + client}
-	// pushed asks, checks the answer, and tells whether the server executes parts and knows a token.
+	// pushed asks, checks the answer, and reports whether the server executes parts and knows a token.
 	pushed := func(token string) bool {
 		t.Helper()
 		if a := b.Get(gatewaytest.SomeQuery, bearer...); a.Status != 200 ||

@@ -67,7 +67,7 @@ func TestQuery_unproven(t *testing.T) {
 			strings.Count(a.Body, "[{") != 1 {
 			t.Errorf("until %s: %d %s, error %v, want the value 3 alone", end, a.Status, a.Body, a.Err)
 		}
-		// One proof of the whole answer, one before the parts are asked for, one of each part.
+		// One proof of the whole answer, one before the parts are requested, one of each part.
 		if n := st.failed.Load(); n < 3 {
 			t.Errorf("until %s: %d proofs failed, want 3 or more: the answer was not in the result cache", end, n)
 		}

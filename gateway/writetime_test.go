@@ -10,8 +10,8 @@ import (
 	"downpour/gateway/gatewaytest"
 )
 
-// A request that writes is told to come again once the time of writes is over, whichever route it
-// takes and whatever the store was asked for.
+// A client that writes is asked to retry once the time of writes is over, whichever route it takes
+// and whatever was requested from the store.
 func TestWriteTime_everyRoute(t *testing.T) {
 	const limit = 100 * time.Millisecond
 	b := open(t, func(c *gateway.Config) {

@@ -23,7 +23,7 @@ import (
 	"downpour/pushdown/store/hbase/kerberos"
 )
 
-// accessCluster is a secured HBase that gives nobody a right of which it was not told.
+// accessCluster is a secured HBase that gives nobody a right unless told to.
 type accessCluster struct {
 	*testing.T
 	*securedCluster
@@ -43,7 +43,7 @@ var accessSite = map[string]string{
 const accessController = "org.apache.hadoop.hbase.security.access.AccessController"
 
 // user is a principal, the rights that its work needs, by table or namespace, and the work: all of
-// it, in processes of its own. An error of the work tells what was refused.
+// it, in processes of its own. An error of the work says what was refused.
 type user struct {
 	name   string
 	rights map[string]string
@@ -427,7 +427,7 @@ func saveDashboard(ctx context.Context, url string) error {
 // cached wants an answer of the result cache.
 func (c *accessCluster) cached(ctx context.Context, env map[string]string) error {
 	return c.on(ctx, env, map[string]string{"DOWNPOUR_MODE": "ro"}, func(g *e2e.Program) error {
-		for range 12 { // on a busy machine HBase may not tell in time whether rows have changed
+		for range 12 { // on a busy machine HBase may not report in time whether rows have changed
 			if err := request(ctx, g.URL+aclQuery, "", 200, `"metric":"acl.m"`); err != nil {
 				return err
 			}

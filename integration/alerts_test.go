@@ -86,7 +86,7 @@ func checkedMetrics(ctx context.Context, t *testing.T, text string) (string, err
 }
 
 // The dashboard is read by Grafana's own types, and its queries by the real promtool. A field that
-// Grafana does not know, one that is missing and a value of another type are told.
+// Grafana does not know, one that is missing and a value of another type are reported.
 func TestGrafanaDashboard(t *testing.T) {
 	t.Parallel()
 	ctx := within(t, 10*time.Minute)

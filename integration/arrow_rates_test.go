@@ -25,7 +25,7 @@ type wayToAsk struct {
 	bytes       int64
 }
 
-// The same points are asked for as Arrow and as JSON, and beside them the rows are read without
+// The same points are requested as Arrow and as JSON, and the rows are also read without
 // such an answer; -v prints what each costs. Plain Arrow takes 24 to 30 bytes a point, compressed
 // Arrow at most half of that. -args -soak asks for 2.16 M points, 1,000 series of 6 hours.
 func TestArrow_rates(t *testing.T) {

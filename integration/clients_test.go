@@ -32,7 +32,7 @@ func TestClients_libraries(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	libraries := []string{"opentsdb-http-client", "opentsdb-py-http", "opentsdb-py-telnet", "potsdb"}
-	// A telnet client that just closes is not told when its lines are stored.
+	// A telnet client that just closes does not learn when its lines are stored.
 	err := e2e.Until(ctx, 50*time.Millisecond, func(ctx context.Context) error {
 		a, err := e2e.Get(ctx, fmt.Sprintf("%s/api/query?start=%d&m=sum:0all-count:clients.points%%7Blib=*%%7D",
 			ours.URL, dataStart))
@@ -103,7 +103,7 @@ func TestClients_java(t *testing.T) {
 		{"clients.size.max", "8", []string{"metrics-http", "metrics-telnet"}},
 	} {
 		for _, lib := range want.libs {
-			// A telnet client that just closes is not told when its lines are stored.
+			// A telnet client that just closes does not learn when its lines are stored.
 			err := e2e.Until(ctx, 50*time.Millisecond, func(ctx context.Context) error {
 				return oneValue(ctx, ours.URL, fmt.Sprintf("sum:%s{lib=%s}", want.metric, lib), want.value)
 			})
@@ -171,7 +171,7 @@ func TestClients_tcollector(t *testing.T) {
 	c := must[*telnet](t)(dialTelnet(ctx, ours.Addr))
 	defer c.Close()
 	const points = 2000
-	for round := range 2 { // version is asked for after each half
+	for round := range 2 { // version is requested after each half
 		for i := range points / 2 {
 			n := round*points/2 + i
 			fmt.Fprintf(c.out, "put proc.loadavg.1min %d %d.5 host=h%d fstype=ext4\n", dataStart+n, n, n%3)

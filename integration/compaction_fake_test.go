@@ -200,7 +200,7 @@ func wideRow(t *testing.T, h *e2e.HBase) {
 	atLeast(columns, false)
 	atLeast(columns-1, true)
 
-	// An older version of a column, in memory beside the newest one, is no column, and its timestamp does not count.
+	// An older version of a column, in memory next to the newest one, is no column, and its timestamp does not count.
 	twice := []byte("written twice")
 	for _, at := range []int64{1000, 2000} {
 		m := store.Mutation{

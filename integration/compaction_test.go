@@ -98,7 +98,7 @@ func TestCompaction_beside(t *testing.T) {
 	b.settle(ctx, writing.URL)
 }
 
-// versioned is a point of which values come one after another, each one more than the last.
+// versioned is a point whose values come one after another, each one more than the last.
 type versioned struct{ begun, acknowledged int64 }
 
 // besides is what a gateway, TSDs and jobs do at once.
@@ -260,7 +260,7 @@ func (b *besides) compact(ctx context.Context, margin time.Duration, state strin
 	return strings.TrimSpace(out), err
 }
 
-// jobs runs jobs, two at a time, of which some are killed, beside flushes and compactions of files.
+// jobs runs jobs, two at a time, as well as flushes and compactions of files. Some of the jobs are killed.
 // Leases are no part of what keeps points, so here each of the two has leases of its own, and
 // nobody waits for the killed ones.
 func (b *besides) jobs(ctx context.Context) {

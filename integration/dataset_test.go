@@ -90,8 +90,8 @@ func dataset(seed uint64) (points []e2e.Point) {
 	return points
 }
 
-// milliseconds returns a point's time. It tells seconds from milliseconds by the size, as OpenTSDB
-// does.
+// milliseconds returns a point's time. It distinguishes seconds from milliseconds by size, as
+// OpenTSDB does.
 func milliseconds(p e2e.Point) int64 {
 	if p.Timestamp > math.MaxUint32 {
 		return p.Timestamp

@@ -56,7 +56,7 @@ func (l layout) schema() encoding.Schema {
 }
 
 // A gateway answers random queries over random rows as a real OpenTSDB does on the same tables, to
-// the last bit, but for the rules of compare. A query that fails is made smaller and printed with
+// the last bit, except for the rules of compare. A query that fails is made smaller and printed with
 // both answers.
 func TestDifferential_sameAnswersAsOpenTSDB(t *testing.T) {
 	t.Parallel()
@@ -209,7 +209,7 @@ func (p pair) askRandom(
 			applied[rule]++
 		}
 		statuses[c.Want.Status]++
-		// Only answers count here: an error does not tell whether the query meets data.
+		// Only answers count here: an error does not show whether the query meets data.
 		body := string(c.Want.Body)
 		if c.Want.Status == 200 && !strings.Contains(body, `"dps":{"`) && !strings.Contains(body, `"dps":[[`) {
 			empty++

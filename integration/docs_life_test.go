@@ -107,8 +107,8 @@ func TestDocs_dataLifeHBase(t *testing.T) {
 	}
 }
 
-// The commands of data-life.md run as they stand there: on the embedded store, of which some need a
-// gateway that has it open, and others one that does not.
+// The commands of data-life.md run as they stand there, on the embedded store: some need a gateway
+// that has it open, others one that does not.
 func TestDocs_dataLifeEmbedded(t *testing.T) {
 	t.Parallel()
 	ctx := within(t, 4*time.Minute)

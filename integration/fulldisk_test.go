@@ -134,7 +134,7 @@ func (g *onDisk) check(ctx context.Context) {
 }
 
 // quietly checks that few lines were logged since the beginning. What goes on, as the gateway's own
-// points that are refused, may be told once a second.
+// points that are refused, may be logged once a second.
 func (g *onDisk) quietly(began time.Time) {
 	g.t.Helper()
 	text, err := os.ReadFile(g.process.Log)

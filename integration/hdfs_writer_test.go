@@ -138,7 +138,7 @@ func (w *logWriter) compare(found map[int64]int, first, promised int) (a account
 }
 
 // points returns the points of the series that begins with point first, by
-// second. A series of which nothing is known has none.
+// second. An unknown series has none.
 func (w *logWriter) points(ctx context.Context, url string, first int) (map[int64]int, error) {
 	query := map[string]any{"metric": w.metric, "aggregator": "none", "tags": map[string]string{"lot": w.lot(first)}}
 	a, err := e2e.Post(ctx, url+"/api/query?arrays=true", map[string]any{

@@ -25,7 +25,7 @@ const (
 	maxMethods    = 8
 )
 
-// A line has at most maxColumns, of which a tab takes tabColumns.
+// A line has at most maxColumns; a tab takes tabColumns of them.
 const (
 	maxColumns = 120
 	tabColumns = 4
@@ -219,7 +219,7 @@ func tooWide(h *house) (found []string) {
 	return found
 }
 
-// environment lists the packages besides mains that read the environment: the first hands its own on to the
+// environment lists the packages other than mains that read the environment: the first hands its own on to the
 // programs that it starts, the second gives tests their seed.
 var environment = []string{"integration/e2e", "encoding/seedtest", "integration/mutator/mutant"}
 

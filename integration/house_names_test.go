@@ -41,7 +41,7 @@ var forgoneTable = []forgone{
 }
 
 // forgoneNames reports forgone words in names that are declared and in names of files and folders.
-// Tests may use them, to tell of the past.
+// Tests may use them, to describe the past.
 func forgoneNames(h *house) (found []string) {
 	for _, f := range h.files {
 		if f.test || f.generated {

@@ -287,8 +287,8 @@ func (c *securedCluster) zooKeeper(t *testing.T) {
 	}
 }
 
-// kdcAway stops the KDC: a running gateway goes on, who has no ticket yet is told why not,
-// and succeeds when the KDC is back.
+// kdcAway stops the KDC: a running gateway goes on; a client that has no ticket yet learns why
+// it cannot, and succeeds when the KDC is back.
 func (c *securedCluster) kdcAway(t *testing.T) {
 	ctx := within(t, 2*time.Minute)
 	g := startGateway(t, e2e.ProgramOptions{Env: c.env(nil)})
@@ -308,7 +308,7 @@ func (c *securedCluster) kdcAway(t *testing.T) {
 	if err := without(ctx); err == nil || !strings.Contains(err.Error(), "no KDC of "+e2e.Realm+" can be reached") {
 		t.Errorf("without a ticket: got %v, want that no KDC can be reached", err)
 	}
-	// A program that starts meanwhile waits, and says why.
+	// A program that starts in the meantime waits, and says why.
 	soon, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
 	if _, err := e2e.StartGateway(soon, e2e.ProgramOptions{Env: c.env(nil)}); err == nil ||

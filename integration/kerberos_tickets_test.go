@@ -234,7 +234,7 @@ func TestKerberos_tickets(t *testing.T) {
 	brief := c.brief(whole, t, life)
 	l := &ticketLoad{t: t, ctx: whole, gateways: []string{brief.withKeytab.URL, brief.renewing.URL}}
 
-	// Names get their UIDs before: a connection that is cut meanwhile leaves open whether one was given.
+	// Names get their UIDs before: a connection that is cut in the meantime leaves open whether one was given.
 	all := []*written{{name: "a"}, {name: "b"}}
 	for i, s := range all {
 		if err := l.put(s, l.gateways[i]); err != nil {

@@ -15,7 +15,7 @@ import (
 )
 
 // layout is one way in which OpenTSDB may have laid out its tables, and how
-// both servers are told so.
+// both servers learn this.
 type layout struct {
 	name                   string
 	saltWidth, saltBuckets int

@@ -17,9 +17,9 @@ import (
 // lifeCounts are what a run has seen.
 type lifeCounts struct {
 	checks, puts, deletes    atomic.Int64
-	refused                  atomic.Int64 // queries that were asked again
+	refused                  atomic.Int64 // queries that were repeated
 	putsFailed, deletesLost  atomic.Int64 // of TSDs, in which points are as they may be
-	tsdDiffers, tsdRestarted atomic.Int64 // answers of a TSD that were asked again, and how often it was started anew
+	tsdDiffers, tsdRestarted atomic.Int64 // answers of a TSD that were requested again, and how often it was restarted
 	compacted, before        atomic.Int64 // rows by hand, by the server before it was killed
 	retained, rolled, fscked atomic.Int64 // rows, runs, runs
 	killed, unharmed         atomic.Int64 // runs that were killed, and that ended before
@@ -143,12 +143,12 @@ func (l *life) answer(g *e2e.Program, path string) (groups string, remembered, o
 	return a.groups, a.fromMemory, true
 }
 
-// staleTSD is after how long a TSD is started anew that does not answer as the gateway does. Its client of HBase
-// may look for a region that is gone until it is.
+// staleTSD is after how long a TSD that does not answer as the gateway does is restarted. Until it is, its client of
+// HBase may look for a region that is gone.
 const staleTSD = 20 * time.Second
 
 // asOpenTSDB compares the gateway without a cache with the TSD that compacts nothing. A TSD may answer a part of
-// what it scans while a region splits, so it may be asked again; what one says that knows nothing of before counts.
+// what it scans while a region splits, so it may be asked again; what a fresh one says counts.
 func (l *life) asOpenTSDB(when, path string) {
 	began, fresh := time.Now(), false
 	err := l.until(2*time.Minute, 200*time.Millisecond, func(ctx context.Context) error {
@@ -176,7 +176,7 @@ func (l *life) asOpenTSDB(when, path string) {
 	}
 }
 
-// restartTSD starts the TSD anew that compacts nothing, while nobody writes.
+// restartTSD restarts the TSD that compacts nothing, while nobody writes.
 func (l *life) restartTSD() {
 	if err := l.writing.Close(); err != nil {
 		l.wrong("OpenTSDB: %v", err)

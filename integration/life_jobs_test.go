@@ -20,7 +20,7 @@ import (
 	"downpour/pushdown/store"
 )
 
-// jobs are what runs until stop ends: each a job after another, of which some are killed.
+// jobs are what runs until stop ends: each is one job after another, and some jobs are killed.
 func (l *life) jobs(stop context.Context) []func() {
 	sealed := l.sealed()
 	rollup := []string{
@@ -99,7 +99,7 @@ func (l *life) kill(rng *rand.Rand, env map[string]string, args ...string) {
 	}
 }
 
-// killed runs a command with leases of its own, so that it works beside another one on the same
+// killed runs a command with leases of its own, so that it works next to another one on the same
 // rows, and kills it. Leases are no part of what keeps points, and nobody waits for those of the
 // dead.
 func (l *life) killed(rng *rand.Rand, args ...string) {
@@ -153,9 +153,9 @@ func (l *life) fsck(rng *rand.Rand) {
 	}
 }
 
-// killServer kills the pushdown server in the middle of what it does, and starts it again. It goes on, or begins anew
-// with all hours. The first time it is killed once it has compacted rows, beside those who write: queries go
-// before that, so that it may take a while.
+// killServer kills the pushdown server in the middle of what it does, and starts it again. It goes on, or starts
+// from scratch with all hours. The first time it is killed once it has compacted rows while others write: queries go
+// before that, so it may take a while.
 func (l *life) killServer(anew bool) {
 	began := time.Now()
 	err := l.until(2*time.Minute, 100*time.Millisecond, func(context.Context) error {
@@ -257,8 +257,8 @@ func (l *life) awaitJobs() {
 const mostLifeRegions = 16
 
 // changeRegions splits, moves, flushes or compacts regions. HBase refuses some of that while other
-// things happen to a region. It merges none where TSDs write: OpenTSDB's client may look for a region that was
-// merged for ever, and acknowledge points meanwhile that it has not written, also with sync.
+// things happen to a region. It merges none where TSDs write: OpenTSDB's client may look forever for a region
+// that was merged, and in the meantime acknowledge points that it has not written, also with sync.
 func (l *life) changeRegions(rng *rand.Rand) {
 	admin := hbase(l.T).Admin
 	table := l.tables.Data
@@ -383,7 +383,7 @@ func (l *life) deletedByTSD() (n int64) {
 	return n
 }
 
-// oneCell checks that each row has one cell, but for those of the present time.
+// oneCell checks that each row has one cell, except for those of the present time.
 func (l *life) oneCell() {
 	cells := map[string]int{}
 	for _, c := range must[[]e2e.Cell](l.T)(hbase(l.T).Admin.Scan(l.ctx, l.tables.Data)) {

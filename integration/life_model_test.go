@@ -23,8 +23,8 @@ type pointID struct {
 // absent is the state of a point that is not there; values are positive.
 const absent = -1
 
-// course is what becomes of a point: its states one after another, of which the last may not be
-// acknowledged yet.
+// course is what becomes of a point: its states one after another. The last may not be acknowledged
+// yet.
 type course struct {
 	states       []float64 // the first one is absent
 	acknowledged int       // index of the state that was acknowledged last

@@ -30,8 +30,8 @@ import (
 // programs are killed and started again, regions split and move, memory is flushed and
 // files are compacted.
 //
-// Three gateways, of which one remembers answers by the proof exact, one by timestamps, and one
-// nothing, are asked all the time: no point that was acknowledged is lost, changed or there twice, and
+// Three gateways are asked all the time: one remembers answers by the proof exact, one by timestamps, and
+// one nothing. No point that was acknowledged is lost, changed or there twice, and
 // none is back that was deleted. Between rounds nobody writes, while the jobs go on. Then all of a fixed set of queries
 // get the same answer from the three and from OpenTSDB. In the end each row has one
 // cell, and after a major compaction the answers are the same.
@@ -98,9 +98,9 @@ const (
 	lifeOver  = "life.over"  // points are written over and late
 	lifeLate  = "life.late"  // points come late, and a TSD compacts the rows
 	lifeGone  = "life.gone"  // hours are deleted and written again
-	lifeRoll  = "life.roll"  // days of which rollups are made
+	lifeRoll  = "life.roll"  // days whose rollups are made
 	lifePast  = "life.past"  // hours that retention deletes, and younger ones
-	lifeStill = "life.still" // hours of old cells, of which answers are remembered
+	lifeStill = "life.still" // hours of old cells, whose answers are remembered
 	lifeNow   = "life.now"   // points of the present time, and a TSD compacts the rows
 )
 
@@ -116,7 +116,7 @@ const (
 	apart      = 3 * encoding.RowSeconds
 	goneHours  = 12
 	stillHours = 60
-	stillPanel = 2 // hours that are asked for together
+	stillPanel = 2 // hours that are requested together
 	// Rows of lifePast go after pastHours. Its points lie 1 to 2 hours before now, or 8 to 10.
 	pastHours = 5
 )
@@ -140,12 +140,12 @@ type life struct {
 	rules, rollups           string // files
 
 	stopLiving func() // ends what is written to a region whose answers are remembered
-	// byHand is held by gateway compact, and while the pushdown server is made to begin anew.
+	// byHand is held by gateway compact, and while the pushdown server is made to start from scratch.
 	byHand sync.Mutex
 	merges bool // regions are merged, and TSDs only answer
 	rounds int
 	round  atomic.Int64
-	lost   sync.Map // hours of which nobody knows what a TSD still deletes, as the pointID of an empty host
+	lost   sync.Map // hours for which nobody knows what a TSD still deletes, as the pointID of an empty host
 	counts lifeCounts
 	// examined says that what is left of a lost point was looked at.
 	examined atomic.Bool

@@ -25,7 +25,7 @@ const fewCells = 3
 // leastWrites is how often each writer writes in a round at least, however slow the machine is.
 const leastWrites = 20
 
-// writeAndAsk lets all writers write for a while, and asks meanwhile.
+// writeAndAsk lets all writers write for a while, and asks in the meantime.
 func (l *life) writeAndAsk(d time.Duration) {
 	round, end := context.WithTimeout(l.ctx, d)
 	defer end()

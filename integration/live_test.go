@@ -19,7 +19,7 @@ import (
 	"downpour/integration/e2e"
 )
 
-// liveSocket is one live query over WebSocket and what it was told.
+// liveSocket is one live query over WebSocket and what it received.
 type liveSocket struct {
 	t      *testing.T
 	query  string
@@ -245,7 +245,7 @@ func TestLive_openTSDBWrites(t *testing.T) {
 				{"a new series, now", []e2e.Point{at(3, "9", "d")}},
 			} {
 				if step.what == "corrected" && l.compacted {
-					continue // a second value beside a compacted one fails queries
+					continue // a second value next to a compacted one fails queries
 				}
 				put(ctx, t, tsd.URL, step.points)
 				s.settle(ctx, step.what)
@@ -262,8 +262,8 @@ func TestLive_openTSDBWrites(t *testing.T) {
 	}
 }
 
-// awaitOldCompacted asks the TSD until each row of past hours has one cell. Meanwhile the live
-// query goes on to show what both servers answer.
+// awaitOldCompacted asks the TSD until each row of past hours has one cell. In the meantime the
+// live query goes on to show what both servers answer.
 func awaitOldCompacted(ctx context.Context, t *testing.T, s *liveSocket, tables e2e.Tables, now int64) {
 	t.Helper()
 	old := encoding.KeyTime(encoding.Hour(now - 7_200))

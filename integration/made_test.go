@@ -140,7 +140,7 @@ func madePoints() (points []e2e.Point) {
 	return points
 }
 
-// made is a gateway whose rollups make themselves, and a TSD beside it.
+// made is a gateway whose rollups make themselves, and a TSD next to it.
 type made struct {
 	*testing.T
 	l         layout

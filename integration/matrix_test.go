@@ -83,7 +83,7 @@ func TestMatrix(t *testing.T) {
 				}
 			case *matrixFlag || version == usual && k.name == "mutual TLS":
 				t.Run(version+" "+k.name, func(t *testing.T) { k.run(t, version, outcomes) })
-				// At once, so that a run that is cut has not been in vain.
+				// At once, so that a run that is cut off is not wasted.
 				if *matrixFlag {
 					writeMatrix(t, versions, outcomes)
 				}
@@ -310,7 +310,7 @@ func putRecorded(ctx context.Context, g *e2e.Program, r *conformance.Data) error
 }
 
 // mustBeRecorded asks the recorded questions. One that is refused, because its store cannot be
-// reached or its time is over, is asked again; any other answer must be the recorded one.
+// reached or its time is over, is repeated; any other answer must be the recorded one.
 func mustBeRecorded(ctx context.Context, t *testing.T, g *e2e.Program, r *conformance.Data, when string) {
 	t.Helper()
 	c := compare.Comparer{

@@ -271,7 +271,7 @@ func TestMetadata_session(t *testing.T) {
 }
 
 // agree sends one call to both servers and compares the answers. OpenTSDB answers
-// some deletions before they are done, so a reading call is asked again for a
+// some deletions before they are done, so a reading call is repeated for a
 // while before its answer counts.
 func agree(
 	ctx context.Context, t *testing.T, comparer compare.Comparer, c call, theirs, ours string,
@@ -494,8 +494,8 @@ func send(ctx context.Context, t *testing.T, url string, c call) compare.Answer 
 	return compare.Answer{Status: resp.StatusCode, Body: body}
 }
 
-// sameMetadata compares the cells of two sets of tables, but for the times at which meta data was
-// made.
+// sameMetadata compares the cells of two sets of tables, except for the times at which meta data
+// was made.
 func sameMetadata(ctx context.Context, t *testing.T, l layout, there, here e2e.Tables) {
 	t.Helper()
 	for _, pair := range [][2]string{{there.UID, here.UID}, {there.Meta, here.Meta}, {there.Data, here.Data}} {

@@ -161,13 +161,13 @@ func asQuestion(q differential.Query) question {
 	return question{path: q.Path(), body: q.Body()}
 }
 
-// hasPoints tells whether an answer is one, with at least one point.
+// hasPoints reports whether an answer has status 200 and at least one point.
 func hasPoints(a compare.Answer) bool {
 	return a.Status == 200 &&
 		(strings.Contains(string(a.Body), `"dps":{"`) || strings.Contains(string(a.Body), `"dps":[[`))
 }
 
-// differs compares two answers exactly, but for the details of errors, which
+// differs compares two answers exactly, except for the details of errors, which
 // quote the question.
 func differs(want, got compare.Answer) string {
 	r, err := compare.Comparer{Permits: compare.Standard[:1]}.Answers(want, got)

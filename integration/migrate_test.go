@@ -90,7 +90,7 @@ func (r *recording) fill(ctx context.Context, t *testing.T, url string) {
 	}
 }
 
-// said is what is posted besides points, by path: a global annotation in an hour that no query asks
+// said is what is posted in addition to points, by path: a global annotation in an hour that no query asks
 // for, and meta data of the first metric.
 var said = map[string]string{
 	"/api/annotation": `{"startTime":1262304000,"endTime":1262304060,"description":"long ago",` +

@@ -79,7 +79,7 @@ func TestImages(t *testing.T) {
 	}
 }
 
-// The gateway's container writes to its volume alone, tells whether it is well, ends on SIGTERM,
+// The gateway's container writes to its volume alone, reports whether it is well, ends on SIGTERM,
 // and finds its points again.
 func TestImages_gateway(t *testing.T) {
 	t.Parallel()

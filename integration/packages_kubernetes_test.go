@@ -216,8 +216,8 @@ func TestKubernetes(t *testing.T) {
 	}
 }
 
-// With the environment and the secrets of its pod, but for the store and the port, each image starts
-// and answers the probes as the manifest wants them.
+// With the environment and the secrets of its pod, except for the store and the port, each image
+// starts and answers the probes as the manifest wants them.
 func TestKubernetes_probes(t *testing.T) {
 	t.Parallel()
 	ctx := within(t, 15*time.Minute)

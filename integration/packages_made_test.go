@@ -51,7 +51,7 @@ func packages(ctx context.Context, t *testing.T) string {
 	return dir
 }
 
-// Debian's lintian finds no error and nothing to warn of in the packages, but for what their
+// Debian's lintian finds no error and nothing to warn of in the packages, except what their
 // overrides explain.
 func TestPackages_lintian(t *testing.T) {
 	t.Parallel()
@@ -72,7 +72,7 @@ func TestPackages_lintian(t *testing.T) {
 // zstdInC is the one module that a program built without C lacks.
 const zstdInC = "github.com/DataDog/zstd "
 
-// The list of modules beside each program names the modules that Go has written into it, each in
+// The list of modules next to each program names the modules that Go has written into it, each in
 // its version.
 func TestPackages_modules(t *testing.T) {
 	t.Parallel()

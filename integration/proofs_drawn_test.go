@@ -86,13 +86,13 @@ type drawn struct {
 	busy    atomic.Int64 // the region that is written to all the time, -1 for none
 	written atomic.Int64
 	draws   int
-	again   int                       // panels of earlier rounds that were asked for again
+	again   int                       // panels of earlier rounds that were requested again
 	armed   map[string]map[string]int // how often a kind came after an answer from memory, by proof
 	stale   map[string]int            // old answers that timestamps do not claim to prevent, by kind
 	hits    map[string]int            // answers from memory, by proof
 	rolled  map[string]int            // answers with rollups, by proof
 	// loadsSeen counts bulk loads after which timestamps let no old answer pass. HBase may
-	// compact the file of any of them by itself before somebody asks, and then nothing tells.
+	// compact the file of any of them by itself before somebody asks, and then nothing shows the load.
 	loadsSeen int
 }
 
@@ -101,7 +101,7 @@ type round struct {
 	living  bool // other rows of the region are written to
 	flushed bool // the panels lie in files to begin with, not in memory
 	// first is what happens first. Each kind of change happens to a panel of its own: alone;
-	// or beside flushes and minor compactions; or beside more changes, and before a flush and
+	// or with flushes and minor compactions; or with more changes, and before a flush and
 	// a major compaction. Bulk loads have rounds of their own: a file that was loaded makes
 	// all panels of its region be read.
 	first string
@@ -516,8 +516,8 @@ func (w *drawn) settleSome(panels []*panel, living bool) {
 	}
 }
 
-// compare asks all readers for a panel. Their answers must be the truth, which is asked for if it
-// is new.
+// compare asks all readers for a panel. Their answers must be the truth, which is requested if the
+// panel is new.
 func (w *drawn) compare(p *panel, isNew bool) {
 	if isNew {
 		p.last["truth"] = w.ask(w.truth, p)

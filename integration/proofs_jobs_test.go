@@ -48,7 +48,7 @@ func compactByJob(w *drawn, p *panel) (string, error) {
 
 // rewritten calls change for each row of a panel, which returns whether it has changed it, and returns a
 // name if it has changed any. If each hour has a changed row, the panel must be read the next time: the
-// cells that a job writes are as old as those they replace, so only its marker tells.
+// cells that a job writes are as old as those they replace, so only its marker shows the change.
 func (w *drawn) rewritten(p *panel, name string, change func(row []byte) (bool, error)) (string, error) {
 	changed := map[int]int{} // rows by hour
 	for i, row := range w.rows(p) {

@@ -111,7 +111,7 @@ func TestProofs_large(t *testing.T) {
 	}
 }
 
-// living is a table of one region, one row of which is written to all the time.
+// living is a table of one region. One of its rows is written to all the time.
 type living struct {
 	*testing.T
 	table  string

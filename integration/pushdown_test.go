@@ -14,7 +14,7 @@ import (
 	"downpour/integration/e2e"
 )
 
-// With a pushdown server beside each region server a gateway gives the same answers as one that
+// With a pushdown server next to each region server a gateway gives the same answers as one that
 // computes them by itself, and explain names the servers.
 func TestPushdown_sameAnswersAsInProcess(t *testing.T) {
 	t.Parallel()
@@ -52,7 +52,7 @@ func TestPushdown_sameAnswersAsInProcess(t *testing.T) {
 	}
 }
 
-// pushdownServers starts a server beside each region server.
+// pushdownServers starts a server next to each region server.
 func pushdownServers(ctx context.Context, t *testing.T, l layout, tables e2e.Tables) (servers []string) {
 	t.Helper()
 	for i := range hbase(t).Len() {

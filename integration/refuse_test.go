@@ -45,7 +45,7 @@ func TestRefuse_start(t *testing.T) {
 	f(map[string]string{"DOWNPOUR_LISTEN": free, "DOWNPOUR_STORE": "nonsense"}, "DOWNPOUR_STORE")
 }
 
-// reason is the line that tells why the gateway does not start; log lines may
+// reason is the line that says why the gateway does not start; log lines may
 // come before it, an explanation after it.
 func reason(out string) string {
 	_, rest, _ := strings.Cut("\n"+out, "\ngateway: ")

@@ -92,8 +92,8 @@ func retainedQuery(metric string, start int64) string {
 
 var pastRows = regexp.MustCompile(`table \S+: (\d+) rows of`)
 
-// retain runs plan and then run by the command until no hour has become past meanwhile, and returns what
-// is to be left.
+// retain runs plan and then run by the command until no hour has become past in the meantime, and returns
+// what is to be left.
 func retain(t *testing.T, points []e2e.Point, run func(args ...string) string) map[string]int {
 	t.Helper()
 	for range 3 {
@@ -116,8 +116,8 @@ func retain(t *testing.T, points []e2e.Point, run func(args ...string) string) m
 	return nil
 }
 
-// TestRetention_hbase: rows that are past go from the tables of a TSD, from regions that were split meanwhile;
-// the TSD answers what the gateway does, exactly the points that are to be left, before and
+// TestRetention_hbase: rows that are past go from the tables of a TSD, from regions that were split in the
+// meantime; the TSD answers what the gateway does, exactly the points that are to be left, before and
 // after a major compaction.
 func TestRetention_hbase(t *testing.T) {
 	t.Parallel()

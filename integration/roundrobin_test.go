@@ -133,7 +133,7 @@ func (r *roundRobin) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 
 // pass passes a request on to a backend, unless that is left out.
 func (r *roundRobin) pass(i int, w http.ResponseWriter, q *http.Request) bool {
-	// Busy first: whoever leaves the backend out and then sees it idle knows that nothing more comes.
+	// Busy first: a caller that leaves the backend out and then sees it idle knows that nothing more comes.
 	r.busy[i].Add(1)
 	defer r.busy[i].Add(-1)
 	if time.Now().UnixNano() < r.down[i].Load() {
@@ -159,7 +159,7 @@ type load struct {
 }
 
 // robinWriter puts points into a series of its own, point i at second i with the
-// value i, and into series that all writers name anew at the same time.
+// value i, and into new series that all writers name at the same time.
 type robinWriter struct {
 	name               string
 	acknowledged, sent atomic.Int64

@@ -58,7 +58,7 @@ func TestServers_putAndQuery(t *testing.T) {
 	}
 }
 
-// Regions of a table are split, moved, flushed, compacted and merged as they are told, and keep all
+// Regions of a table are split, moved, flushed, compacted and merged as requested, and keep all
 // cells.
 func TestServers_regions(t *testing.T) {
 	t.Parallel()
@@ -101,7 +101,7 @@ func TestServers_regions(t *testing.T) {
 }
 
 // The death of a region server is noticed, its regions are served again, also by a master that starts
-// meanwhile, and it can come back. A paused one goes on when it is resumed. The test has a cluster of its own.
+// in the meantime, and it can come back. A paused one goes on when it is resumed. The test has a cluster of its own.
 func TestServers_killAndPause(t *testing.T) {
 	t.Parallel()
 	ctx := within(t, 3*time.Minute)

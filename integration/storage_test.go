@@ -29,7 +29,7 @@ type storageVariant struct {
 }
 
 var storageVariants = []storageVariant{
-	// Replicas learn of nothing here, so whoever read one would miss everything.
+	// Replicas learn of nothing here, so a client that read one would miss everything.
 	{name: "replicas", replicas: 2, every: 1, is: func(ctx context.Context, h *e2e.HBase, table string) error {
 		cells, err := h.Admin.Scan(ctx, "hbase:meta")
 		for _, c := range cells {
@@ -141,7 +141,7 @@ func (v storageVariant) try(t *testing.T, h *e2e.HBase) {
 		t.Errorf("the table is not what is to be tried: %v", err)
 	}
 	mustBeRecorded(ctx, t, g, &some, "in files")
-	// The second part lies in memory again, beside files.
+	// The second part lies in memory again, next to files.
 	if err := putRecorded(ctx, g, r); err != nil {
 		t.Fatal(err)
 	}

@@ -12,8 +12,8 @@ import (
 )
 
 // Master and region servers of a cluster are exchanged one by one for those of a later version, while
-// clients put and query through a gateway and a pushdown server. Regions lie on servers of both
-// versions meanwhile. No answer is wrong, and in the end each acknowledged point is there; requests
+// clients put and query through a gateway and a pushdown server. In the meantime regions lie on servers of
+// both versions. No answer is wrong, and in the end each acknowledged point is there; requests
 // that need a region which is served nowhere may be refused, and are sent again.
 func TestUpgrade_hbase(t *testing.T) {
 	ctx := within(t, 12*time.Minute)

@@ -155,7 +155,7 @@ func TestUpgrade_oneByOne(t *testing.T) {
 		work.await(ctx, 10, 10)
 	}
 	exchangeGateway := func(i int) {
-		b.takeOut(ctx, i) // as an operator does, for the version before does not tell its balancer
+		b.takeOut(ctx, i) // as an operator does, for the version before does not notify its balancer
 		if err := gateways[i].Process.Stop(ctx); err != nil {
 			t.Fatal(err)
 		}

@@ -33,7 +33,7 @@ type Build struct {
 	Version  string // what reports call it
 	Gateway  string // path of the program
 	Pushdown string // path of the pushdown server, empty for none
-	// Env are settings of the gateways of this build, besides those that both have.
+	// Env are settings of the gateways of this build, in addition to those that both have.
 	Env map[string]string
 }
 
@@ -168,7 +168,7 @@ func (r *run) rounds(ctx context.Context, play func(ctx context.Context, s scene
 	var failed []error
 	scenes := r.cfg.scenes()
 	for round := range r.cfg.Rounds {
-		// Of a clone, because a scene that fails is taken out meanwhile.
+		// Of a clone, because a scene that fails is taken out in the meantime.
 		for _, s := range slices.Clone(scenes) {
 			err := ctx.Err()
 			if err == nil {

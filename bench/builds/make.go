@@ -72,7 +72,7 @@ func (m Maker) Make(ctx context.Context, name, text string) (Build, error) {
 	}
 
 	b.Name, b.Version = name, text
-	// Programs that were found, and not built here, may tell their commit themselves.
+	// Programs that were found, and not built here, may report their commit themselves.
 	if commit == "" {
 		commit = stamped(b.Gateway)
 	}
@@ -99,7 +99,7 @@ func (m Maker) commit(ctx context.Context, revision string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// changed tells whether the source tree differs from its commit. A new file, which no
+// changed reports whether the source tree differs from its commit. A new file, which no
 // commit has, is a difference too.
 func (m Maker) changed(ctx context.Context) bool {
 	cmd := exec.CommandContext(ctx, "git", "status", "--porcelain")

@@ -174,7 +174,7 @@ func (s *side) ask(ctx context.Context, q question, d workload.Devops, first, co
 	return one, err
 }
 
-// lastHourPoint returns the i-th of the points that are put beside the data: to the last hour
+// lastHourPoint returns the i-th of the points that are put in addition to the data: to the last hour
 // of a series that is there, between two of its points.
 func lastHourPoint(d workload.Devops, i int) e2e.Point {
 	tags := map[string]string{}

@@ -19,10 +19,10 @@ import (
 type AnswersConfig struct {
 	Server *peer.Server
 	// Metric has a series for each value of the tag host, with integers from
-	// Start to Last, in seconds. Nothing is put meanwhile.
+	// Start to Last, in seconds. Nothing is put in the meantime.
 	Metric      string
 	Start, Last int64
-	// Floor, if the tables can be read beside the server, is the bare scan of
+	// Floor, if the tables can be read next to the server, is the bare scan of
 	// the same rows.
 	Floor *bench.Floor
 	// Store names the figures. Rounds are measured in turn.
@@ -46,10 +46,10 @@ type tally struct {
 }
 
 // Answers measures the answer with all points of the range, a line a host, as
-// Arrow and as JSON, first to last byte; beside them a query that reads the same
+// Arrow and as JSON, first to last byte; next to them a query that reads the same
 // rows for one point, the bare scan where there is one, and the plain copy of as
 // many bytes by HTTP on this machine. A larger Arrow answer, of five times as
-// many points that a fill policy makes, stands beside its copy alone. Before
+// many points that a fill policy makes, is measured against its copy alone. Before
 // anything is timed, both forms are found to hold the same.
 func Answers(ctx context.Context, c AnswersConfig) ([]report.Figure, error) {
 	lines := c.query("sum:"+c.Metric+"{host=*}", c.Last+ahead)

@@ -268,7 +268,7 @@ func (c *Config) addPaints(ms []float64) {
 	c.Report.Note("first paints, in their order: %.0f ms; the first with nothing in the gateway's result cache", ms)
 }
 
-// wallFigures is what the browser tells of the wall.
+// wallFigures is what the browser reports about the wall.
 type wallFigures struct {
 	TaskMS   float64 // of the main thread in a second
 	ScriptMS float64 // of these, in scripts

@@ -1,12 +1,12 @@
 // Package live measures what live charts and notebooks wait for: what a tick of
-// a live query costs beside asking again, how long a put takes to reach a frame,
+// a live query costs compared with asking again, how long a put takes to reach a frame,
 // how many sockets one gateway keeps up to date, how an answer as Arrow
-// stands beside JSON, beside the scan and beside the wire, and what dashboards
+// compares with JSON, the scan and the wire, and what dashboards
 // cost a browser, and the gateway when many look at one. Everything goes
 // through a running gateway, which is asked as its users ask it.
 //
 // It is no scenario: what counts is when thousands of sockets show one put, and
-// what processors do meanwhile, not how long a request takes.
+// what processors do in the meantime, not how long a request takes.
 package live
 
 import (
@@ -70,7 +70,7 @@ type Config struct {
 	// tenth of them each is stalled, slow and half-open.
 	Crowd, CrowdPlans int
 	Long              int // points of what its stalled and slow ones ask for; 0 is 20,000
-	// Floor makes the bare scan that answers are measured beside; nil where only
+	// Floor makes the bare scan that answers are measured against; nil where only
 	// the gateway can read its store.
 	Floor  func(ctx context.Context, metric string) (*bench.Floor, error)
 	Rounds int // of answers, and of viewers

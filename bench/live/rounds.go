@@ -13,7 +13,7 @@ import (
 )
 
 // rounds are what the writer and the sockets share. Round i puts a point with
-// the value first + i for each plan, so a frame tells which rounds it shows, and
+// the value first + i for each plan, so a frame says which rounds it shows, and
 // no point of an earlier run is taken for one.
 type rounds struct {
 	server  *peer.Server

@@ -17,7 +17,7 @@ import (
 )
 
 // socket is a connection to a gateway's /api/ws. Messages are decoded as one
-// stream, for the library gives frames, of which a long message has many.
+// stream, because the library gives frames, and a long message has many.
 type socket struct {
 	conn     *websocket.Conn
 	messages *json.Decoder

@@ -19,11 +19,11 @@ type TickConfig struct {
 	// CPU is the processor time that all processes that answer have used.
 	CPU func() (time.Duration, error)
 	// Plans are followed at once. They are one query whose start differs by a
-	// second, so each has an evaluator of its own; more of them tell a tick's
-	// cost better from that of the puts.
+	// second, so each has an evaluator of its own; more of them separate a
+	// tick's cost better from that of the puts.
 	Plans int
 	// Seconds that puts go on without and with followers, in each of Rounds; in
-	// each the query is asked again Asks times.
+	// each the query is repeated Asks times.
 	Seconds, Rounds, Asks int
 	// Downsample of the query, whose aggregator is sum: 5m-avg.
 	Downsample string
@@ -157,7 +157,7 @@ func (t *ticks) start(plan int) string {
 	return fmt.Sprintf("%ds-ago", t.history.data.Hours*3600-plan)
 }
 
-// fresh asks the query of a plan anew.
+// fresh asks the query of a plan from scratch.
 func (t *ticks) fresh(plan int) workload.Query {
 	return workload.Query{Path: fmt.Sprintf("/api/query?arrays=true&start=%s&m=%s",
 		t.start(plan), url.QueryEscape("sum:"+t.Downsample+":"+t.history.data.Metric()))}
@@ -183,7 +183,7 @@ func (t *ticks) subscribe(ctx context.Context) (*subscriptions, error) {
 const agreeWithin = 3 * time.Minute
 
 // agree waits until every plan's newest point is that of the same query asked
-// anew. Nothing is put meanwhile.
+// from scratch. Nothing is put in the meantime.
 func (t *ticks) agree(ctx context.Context, f *subscriptions) error {
 	ctx, cancel := context.WithTimeout(ctx, agreeWithin)
 	defer cancel()

@@ -32,7 +32,7 @@ type Interval struct {
 	Confidence float64 `json:"confidence"`
 }
 
-// Sure tells whether there were pairs enough.
+// Sure reports whether there were enough pairs.
 func (i Interval) Sure() bool { return i.Confidence >= Confidence }
 
 // String is the ratio and its interval: "1.021x (0.983 to 1.064)".

@@ -26,7 +26,7 @@ var noise = map[string]func(r *rand.Rand) float64{
 	},
 }
 
-// pairs draws n measurements of two things, of which the second takes ratio times as long. Both
+// pairs draws n measurements of two things; the second takes ratio times as long. Both
 // drift together, as on one machine.
 func pairs(r *rand.Rand, n int, ratio float64, noise func(*rand.Rand) float64) (a, b []float64) {
 	level := 1.0

@@ -271,7 +271,7 @@ func (s *Server) openAs(ctx context.Context, q workload.Query, accept string) (i
 // fault says that a server has died, where it has: that is the reason for
 // whatever error a client sees.
 func (s *Server) fault(err error) error {
-	if s.Process == nil { // somebody else's, of which nothing is known
+	if s.Process == nil { // somebody else's: nothing is known about it
 		return err
 	}
 	if ended := s.Process.Err(); ended != nil {

@@ -133,7 +133,7 @@ func (p *Place) Stop(sides ...string) (err error) {
 	return err
 }
 
-// OnHBase tells whether the place is on HBase.
+// OnHBase reports whether the place is on HBase.
 func (p *Place) OnHBase() bool { return p.Dir == "" }
 
 // Address is that of the embedded store that a gateway opens when it starts there.

@@ -1,4 +1,4 @@
-// Package progress tells how far a run is: a bar with the time left on a
+// Package progress shows how far a run is: a bar with the time left on a
 // terminal, else plain lines now and then.
 package progress
 

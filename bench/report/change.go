@@ -28,7 +28,7 @@ type Change struct {
 	// Ratio is B's amount over A's.
 	Ratio paired.Interval `json:"ratio"`
 	// Processor is the same of the processor time that both took, nil where
-	// there is none. It tells more on a busy machine; no verdict depends on it.
+	// there is none. It says more on a busy machine; no verdict depends on it.
 	Processor *paired.Interval `json:"processor,omitempty"`
 	// Tolerance is the part of A's amount by which B's may differ: 0.05 is 5 %.
 	Tolerance float64 `json:"tolerance"`
@@ -54,7 +54,7 @@ const (
 	noVerdict = "missing"
 )
 
-// Verdict says what the interval tells.
+// Verdict says what the interval shows.
 func (c Change) Verdict() string {
 	low, high := 1-c.Tolerance, 1+c.Tolerance
 	switch {

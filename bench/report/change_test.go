@@ -11,7 +11,7 @@ import (
 )
 
 // drawn is a change between two builds, drawn at random: in each of so many rounds B takes ratio
-// times as long as A, but for noise.
+// times as long as A, except for noise.
 func drawn(r *rand.Rand, rounds int, ratio, noise float64) Change {
 	c := Change{Row: "all", Store: "embedded", What: "sum:5m-avg", Unit: Seconds, Tolerance: 0.05}
 	for range rounds {

@@ -25,7 +25,7 @@ func (m Machine) String() string {
 		m.Cores, m.CPU, m.MiB, m.OS, m.Kernel, m.Go)
 }
 
-// thisMachine describes the machine by what Linux tells in /proc. What cannot be read is
+// thisMachine describes the machine by what Linux reports in /proc. What cannot be read is
 // "unknown", or 0.
 func thisMachine() Machine {
 	m := Machine{
@@ -65,7 +65,7 @@ func field(path, name string) (value string, ok bool) {
 }
 
 // PeakMemory is the largest resident memory of this process so far, in bytes,
-// where the system tells it.
+// where the system reports it.
 func PeakMemory() int64 {
 	peak, _ := field("/proc/self/status", "VmHWM")
 	var kib int64

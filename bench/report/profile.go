@@ -73,7 +73,7 @@ func (p Profile) Amount(s Share) string {
 	return MS(s.Took)
 }
 
-// Column says what stands beside the functions.
+// Column says what is next to the functions.
 func (p Profile) Column() string {
 	if p.Bytes != 0 {
 		return "held at most, garbage collected"

@@ -104,7 +104,7 @@ func (f Figure) Min() time.Duration {
 	return slices.Min(f.Runs)
 }
 
-// Max is the slowest run; far from the median, it tells of a noisy machine.
+// Max is the slowest run; far from the median, it shows a noisy machine.
 func (f Figure) Max() time.Duration {
 	if len(f.Runs) == 0 {
 		return 0
@@ -183,7 +183,7 @@ type Aim struct {
 	Missing string `json:"missing,omitempty"`
 }
 
-// Met tells whether the aim was reached.
+// Met reports whether the aim was reached.
 func (a Aim) Met() bool {
 	if a.Missing != "" {
 		return false

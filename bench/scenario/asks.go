@@ -45,12 +45,12 @@ func or[T int | int64](got, otherwise T) T {
 	return max(got, 0)
 }
 
-// anew says whether our servers are started anew before each ask.
+// anew says whether our servers are restarted before each ask.
 type anew int
 
 const (
 	goesOn    anew = iota
-	fresh          // started anew, and measured from then on
+	fresh          // restarted, and measured from then on
 	withStart      // measured with the start
 )
 

@@ -90,7 +90,7 @@ func fillCells(ctx context.Context, s *stage) error {
 	return nil
 }
 
-// renewed makes the data set anew.
+// renewed makes the data set from scratch.
 func renewed(ctx context.Context, s *stage) error {
 	s.dropSet()
 	return s.use(ctx)
@@ -179,7 +179,7 @@ func ended(ctx context.Context, s *stage) error {
 	}
 	s.cfg.Report.Note("row compaction beside light queries and puts: %d cells are left of %d after %d s",
 		stats.Cells, s.set.data.Points(), s.cfg.Seconds)
-	// The rows of the points that were put meanwhile are of an hour that goes on.
+	// The rows of the points that were put in the meantime are of an hour that goes on.
 	if err := untilCells(ctx, s.set.at, rowsIn(s.set.data)+s.lightly); err != nil {
 		return err
 	}

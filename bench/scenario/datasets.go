@@ -37,7 +37,7 @@ var (
 	cells     = &dataset{name: "cells", rows: "uncompacted rows", form: write.Single}
 	rolled    = &dataset{name: "rolled", rollups: true, fill: fillRollups}
 
-	// Up to now, and written to meanwhile. Only in living-cells is the open hour none of compacted rows.
+	// Up to now, and written to in the meantime. Only in living-cells is the open hour none of compacted rows.
 	living      = &dataset{name: "living", data: untilNow(1), form: write.MultiPoint}
 	livingCells = &dataset{name: "living-cells", data: untilNow(0), form: write.MultiPoint}
 	viewed      = &dataset{name: "viewed", data: viewedData, form: write.MultiPoint}

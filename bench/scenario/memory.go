@@ -96,7 +96,7 @@ func (s *stage) onRows(ctx context.Context, d workload.Devops, do func(at *place
 	return do(at)
 }
 
-// opened opens the embedded store of a place, of which no gateway runs, for as long as do runs.
+// opened opens the embedded store of a place where no gateway runs, for as long as do runs.
 func (s *stage) opened(at *place.Place, do func(st store.Store) error) error {
 	st, err := s.cfg.Open(at.Address())
 	if err != nil {
@@ -128,7 +128,7 @@ func (s *stage) onGateway(
 // memoryEvery is the time between two looks at a gateway's memory.
 const memoryEvery = 25 * time.Millisecond
 
-// memoryProfile asks again, and looks at the gateway's memory meanwhile: at what
+// memoryProfile asks again, and in the meantime looks at the gateway's memory: at what
 // it consists of, and, in a gateway whose garbage is collected for each look, at
 // which functions hold it. The profile keeps of either kind the look that found the most.
 func (s *stage) memoryProfile(ctx context.Context, d workload.Devops) (report.Profile, error) {

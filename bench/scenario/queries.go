@@ -30,7 +30,7 @@ func allPoints(t *set) int { return t.data.Points() }
 // twice is the number of points of a question that reads all of them twice.
 func twice(t *set) int { return 2 * t.data.Points() }
 
-// fourLines is a query of which a picture is drawn.
+// fourLines is a query whose answer is drawn as a picture.
 const fourLines = "sum:5m-avg:%s{region=region-0|region-1|region-2|region-3}"
 
 // picture asks for the picture.

@@ -65,7 +65,7 @@ var scenarios = []scenario{
 	{rows: words("pushdown"), seconds: 40, on: compacted, steps: []step{
 		asks{sides: []string{tsd, pushed}, figures: "{scale} {set} by a pushdown server, ", warm: 2,
 			what: "{M} by a pushdown server, {rows}", questions: []question{
-				// Those of which little is left to be done in the gateway, and those of which nearly all is.
+				// Those that leave little to be done in the gateway, and those that leave nearly all.
 				{m: sum, aims: []aim{faster("pushdown", 4, tsd)}},
 				{m: everySum, aims: []aim{faster("pushdown", 4, tsd)}},
 				{m: rates, aims: []aim{faster("pushdown", 4, tsd)}},
@@ -207,7 +207,7 @@ var scenarios = []scenario{
 					faster("viewers-timestamps", 20, tsd).by(proving).adding(", proof by timestamps"),
 				}},
 		}},
-		// Of the hours that were written to meanwhile as well.
+		// Also of the hours that were written to in the meantime.
 		agree(panelsUntil(len(viewedPanels), untilPresent), tsd, users),
 		wanted{"viewers-timestamps", []step{agree(panelsUntil(len(viewedPanels), untilPresent), tsd, proving)}},
 	}},

@@ -45,7 +45,7 @@ type Config struct {
 	// that of newseries-hbase.
 	Pods, HBasePods int
 	// Viewers is how many look at the dashboard of the row viewers, and ViewersPoints how many
-	// points a second are put meanwhile.
+	// points a second are put in the meantime.
 	Viewers, ViewersPoints int
 	// LivingDays are the days of data of the row living, up to this hour.
 	LivingDays int

@@ -74,7 +74,7 @@ func rememberedPanel(ctx context.Context, s *stage) error {
 	return s.remembered(ctx, proving, func(int) []workload.Query { return workload.Take(1, endingNow(s)) })
 }
 
-// endingNow yields the panels again and again, over as many hours as the data set has up to when they are asked for.
+// endingNow yields the panels again and again, over as many hours as the data set has up to when they are requested.
 func endingNow(s *stage) iter.Seq[workload.Query] {
 	window := int64(s.set.data.Hours) * encoding.RowSeconds
 	return func(yield func(workload.Query) bool) {
@@ -122,7 +122,7 @@ func writeMuch(ctx context.Context, s *stage) error {
 const catchingUp = 2 * time.Minute
 
 // caughtUp waits until the points come as fast as they are due. A machine that cannot take
-// them so fast is measured as it is: a note tells how many came.
+// them so fast is measured as it is: a note says how many came.
 func caughtUp(ctx context.Context, s *stage) error {
 	s.cfg.Progress.Sayf("waiting until %d points/s come", s.cfg.ViewersPoints)
 	const look = 2 * time.Second

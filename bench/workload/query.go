@@ -191,7 +191,7 @@ func (d Devops) OneHost(host int) Query {
 
 // Dashboard is the panels of one dashboard over a stretch of hours, from so many seconds
 // after the start of the data: all together, by region, the busiest of each data centre, and
-// three hosts, of which host is the first.
+// three hosts, the first being host.
 func (d Devops) Dashboard(from, hours int64, host int) []Query {
 	start := d.Start + from
 	end := min(start+hours*3600, d.End()) - 1
@@ -225,7 +225,7 @@ func (d Devops) Mixed(seed uint64) iter.Seq[Query] {
 				form = strings.Replace(form, "HOST", HostName(rnd.IntN(d.Hosts)), 1)
 			}
 
-			// The forms name three tags. Where hosts have fewer, only all together are asked for.
+			// The forms name three tags. Where hosts have fewer, only all together are requested.
 			if d.Tags < 3 {
 				form = "sum:5m-avg:%s"
 				name = form

@@ -236,7 +236,7 @@ func (p *Partial) check(row int) error {
 			len(p.NoteSpan))
 	}
 
-	// Whoever reads the row walks spans and annotations side by side, and would miss
+	// A reader of the row walks spans and annotations side by side, and would miss
 	// an annotation of a span that it has passed.
 	if !slices.IsSorted(p.NoteSpan) {
 		return fmt.Errorf("batch: row %d has annotations of spans %v, want them ascending", row, p.NoteSpan)

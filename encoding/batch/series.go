@@ -43,7 +43,7 @@ const resultVersion = "1"
 
 const versionKey = "downpour.batch"
 
-// Record is one batch. Whoever receives a record releases it.
+// Record is one batch. Its receiver releases it.
 type Record = arrow.Record
 
 // Allocator provides the memory of batches.

@@ -109,7 +109,7 @@ type Block struct {
 	kinds    kindSet
 }
 
-// kindSet has a bit for each kind of which there are points.
+// kindSet has a bit for each kind that has points.
 type kindSet uint16
 
 const (
@@ -259,7 +259,7 @@ func (k *Block) AppendTo(p *Points, s *Scratch) error {
 	return err
 }
 
-// unpack sets points, of which there are as many as in the block.
+// unpack sets points, as many as the block has.
 func (k *Block) unpack(to Points, s *Scratch) error {
 	if err := k.Offsets(to.Offset, s); err != nil {
 		return err

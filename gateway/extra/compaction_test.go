@@ -41,8 +41,8 @@ func compactedRows(b *bench) int {
 	return int(n)
 }
 
-// Gateways without pushdown servers compact the rows of all regions beside one another, each row once, and answer as
-// before. They end with the gateways, of which TestMain makes sure.
+// Gateways without pushdown servers compact the rows of all regions side by side, each row once, and answer as
+// before. TestMain makes sure that the compactions end with the gateways.
 func TestCompaction_background(t *testing.T) {
 	cluster := hbasefake.For(t, hbasefake.Options{})
 	for name, families := range map[string][]string{

@@ -48,7 +48,7 @@ func TestCompatibilityPage(t *testing.T) {
 }
 
 // Pages of the documentation, and the description of the API below it, are served without a token; a
-// page that there is not is told.
+// page that does not exist is reported.
 func TestDocs_served(t *testing.T) {
 	b := open(t, func(c *gateway.Config) { c.TokenFile = gatewaytest.TokenFile(t) })
 	for path, want := range map[string]string{

@@ -392,7 +392,7 @@ func telnetDoor(b *bench, line string) func(string) (bool, string) {
 	}
 }
 
-// flightDoors returns a door for every call of a pushdown server beside the gateway. All need the
+// flightDoors returns a door for every call of a pushdown server next to the gateway. All need the
 // read scope, because the server only reads.
 func flightDoors(b *bench) (doors []door) {
 	b.Helper()

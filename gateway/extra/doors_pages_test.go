@@ -53,7 +53,7 @@ func openForAll(t *testing.T, origins ...string) (*bench, *atomic.Int64) {
 }
 
 // changes reports whether a request may change data: by the table of routes, or because it deletes
-// by method_override or by its body, which the table does not tell.
+// by method_override or by its body, which the table does not show.
 func (k knock) changes() bool {
 	verb := map[string]string{"HEAD": "GET"}[k.method]
 	if verb == "" {

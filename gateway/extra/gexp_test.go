@@ -99,7 +99,7 @@ func expressions(parameters string, texts ...string) string {
 }
 
 // timeShift gives the points of an earlier time at the times of the query: alone, inside and around
-// other functions, and beside the same metric unshifted. OpenTSDB answers it with 400 always.
+// other functions, and next to the same metric unshifted. OpenTSDB always answers it with 400.
 func TestGexp_timeShift(t *testing.T) {
 	const base = 1356998400
 	b := open(t, nil)

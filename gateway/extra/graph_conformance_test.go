@@ -96,7 +96,7 @@ func says(text string) func(*graphStep) {
 	}
 }
 
-// Every request to /q gets the recorded answer, but for graphRules: the lines of text, the counts,
+// Every request to /q gets the recorded answer, except for graphRules: the lines of text, the counts,
 // the errors, the headers and the size of pictures.
 func TestGraphConformance(t *testing.T) {
 	t.Parallel()

@@ -509,7 +509,7 @@ func (d *drawnMade) deleteSome() {
 	deleteRows(d.bench, bases[d.rng.IntN(len(bases))])
 }
 
-// query asks something, and tells whether rollups were read.
+// query runs a drawn query and reports whether rollups were read.
 func (d *drawnMade) query() bool {
 	pick := func(list ...string) string { return list[d.rng.IntN(len(list))] }
 	m := pick("sum", "avg", "min", "max", "count", "dev", "zimsum", "mimmin", "mimmax", "pfsum", "none", "first", "p90")

@@ -57,7 +57,7 @@ func TestMade_rate(t *testing.T) {
 	}
 }
 
-// Without a margin the route takes that of the command, and a wrong one is told.
+// Without a margin the route takes that of the command; a wrong margin is reported.
 func TestMade_margin(t *testing.T) {
 	b := open(t, func(cfg *gateway.Config) { withMade(cfg) })
 	twoDays(b)

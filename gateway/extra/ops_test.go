@@ -49,8 +49,8 @@ func hanging(b *bench, path string, header ...string) (<-chan answer, opsroutes.
 	return got, all[0]
 }
 
-// A running query is listed with who asked it and what it has cost, and an operator can end it: its
-// client is told by whom, and it is not at fault. Of routes that answer in other forms, too.
+// A running query is listed with who sent it and what it has cost, and an operator can end it: its
+// client learns who ended it, and is not at fault. This holds for routes that answer in other forms, too.
 func TestOps_ending(t *testing.T) {
 	tokens := gatewaytest.WriteTokens(t,
 		"admin operator-0123456789 alice\nread reader-0123456789 bob\nwrite writer-0123456789\n")
@@ -220,8 +220,8 @@ func TestOps_report(t *testing.T) {
 	}
 }
 
-// An operator ends a live query: each of its subscribers is told by whom, for good, and the log has it.
-// Others go on, and who asks the same again gets a new one.
+// An operator ends a live query: each of its subscribers learns who ended it and that it is final, and the log has it.
+// Others go on, and a client that sends the same query again gets a new one.
 func TestOps_endingLive(t *testing.T) {
 	tokens := gatewaytest.WriteTokens(t, "admin operator-0123456789 alice\n")
 	b := open(t, func(c *gateway.Config) { c.TokenFile = tokens })
@@ -331,7 +331,7 @@ func TestOps_series(t *testing.T) {
 	b.Refused(b.Do("DELETE", "/api/ops/series", nil, admin...), http.StatusMethodNotAllowed, "Method not allowed")
 }
 
-// What pages ask for at their start tells an operator's token, and no other.
+// The answers to the first requests of a page say whether its token is an operator's.
 func TestOps_pagesAreTold(t *testing.T) {
 	tokens := gatewaytest.WriteTokens(t, "admin operator-0123456789\nread reader-0123456789\n")
 	closed, open := open(t, func(c *gateway.Config) { c.TokenFile = tokens }), open(t, nil)
@@ -348,8 +348,8 @@ func TestOps_pagesAreTold(t *testing.T) {
 	}
 }
 
-// An operator's socket gets the report again and again; one without the scope is refused, and one
-// whose token is taken back is told so.
+// An operator's socket gets the report repeatedly; one without the scope is refused, and one whose
+// token is taken back is notified.
 func TestOps_socket(t *testing.T) {
 	t.Parallel()
 	tokens := gatewaytest.WriteTokens(t, "admin operator-0123456789\nread reader-0123456789\n")

@@ -73,7 +73,7 @@ func putRetained(b *bench, metrics ...string) {
 }
 
 // A gateway deletes at its start what is past, exactly to the hour. Another one on the same store, which
-// remembers the answer, does not give it any more, and no query fails meanwhile.
+// remembers the answer, no longer gives it, and no query fails in the meantime.
 func TestRetention_background(t *testing.T) {
 	for _, on := range []string{"embedded", "hbase"} {
 		t.Run(on, func(t *testing.T) {

@@ -183,7 +183,7 @@ func TestSelfMetrics_auto(t *testing.T) {
 	if all := boardsOf(serve(t, &resumed, cut.Store)); all.Start != "host" {
 		t.Errorf("a store with a part of a sample: %+v, want it to be gone on with", all)
 	}
-	gateway.SettingsOf[hostmetrics.Settings](&auto).SelfMetrics = "1h" // asked for
+	gateway.SettingsOf[hostmetrics.Settings](&auto).SelfMetrics = "1h" // requested
 	asked := serve(t, &auto, filled.Store)
 	firstSample(asked)
 	if a := other.Get("/api/query?start=2012/12/31&m=sum:room.temperature"); !strings.Contains(a.Body, "21") {

@@ -44,7 +44,7 @@ type treeStep struct {
 	Note string
 }
 
-// Trees are made, changed, filled, shown and purged as recorded from OpenTSDB, but for the rules of
+// Trees are made, changed, filled, shown and purged as recorded from OpenTSDB, except for the rules of
 // expectTreeStep, withoutHidden and lastTrial.
 func TestTreeConformance(t *testing.T) {
 	t.Run("embedded", func(t *testing.T) { replayTrees(t, open(t, withTrees)) })
@@ -245,7 +245,7 @@ func failedAnswer(id string, failed []conformance.Cell) json.RawMessage {
 }
 
 // withoutHidden removes from our branch what OpenTSDB hides: of names that differ only in case it
-// shows one. shown tells whether there was any.
+// shows one. shown reports whether there was any.
 func withoutHidden(want, got []byte) (out []byte, shown bool, err error) {
 	var w, g map[string]json.RawMessage
 	if json.Unmarshal(want, &w) != nil || json.Unmarshal(got, &g) != nil || g["branchId"] == nil {
@@ -346,7 +346,7 @@ func runTreeTool(t *testing.T, b *bench, s treeStep) error {
 	return nil
 }
 
-// checkMetaCells compares the meta data of series and UIDs with what was recorded, but for
+// checkMetaCells compares the meta data of series and UIDs with what was recorded, except for
 // the times of creation.
 func checkMetaCells(t *testing.T, st store.Reader, recorded []conformance.Cell) {
 	t.Helper()

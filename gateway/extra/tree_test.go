@@ -144,8 +144,8 @@ func TestTree_testMemory(t *testing.T) {
 	b.Settled()
 }
 
-// With trees switched on, series that are put by telnet or HTTP are in the trees when the same
-// gateway is asked for them. While the store fails, they wait, and the trees are not shown.
+// With trees switched on, series that are put by telnet or HTTP are in the trees when a client
+// requests the trees from the same gateway. While the store fails, the series wait, and the trees are not shown.
 func TestTree_puts(t *testing.T) {
 	for _, on := range []bool{true, false} {
 		b := open(t, func(cfg *gateway.Config) { gateway.SettingsOf[trees.Settings](cfg).TreeProcessing = on })

@@ -79,7 +79,7 @@ const (
 	wantNothing       // the body is read
 )
 
-// NewReader returns a reader of a body, of which no byte may be changed while it reads.
+// NewReader returns a reader of a body. No byte of it may be changed while it reads.
 func NewReader(body []byte) *Reader { return &Reader{body: body} }
 
 // fault is an error at the next byte.

@@ -10,7 +10,7 @@ import (
 
 // reserveAnswer reserves, in the account of the run that ctx carries, the memory for applying an answer
 // in addition to the answer itself: the columns with times in the client's unit, and
-// the differences from the answer before. Either may have all points: hence 2*pointBytes.
+// the differences from the answer before. Either may have all points, so 2*pointBytes.
 // It fails with an *Error if there is not so much, or with the context's error.
 func (e *evaluator) reserveAnswer(ctx context.Context, a *Answer) error {
 	need := int64(0)

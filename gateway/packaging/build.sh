@@ -152,7 +152,7 @@ archive() {
 	tar --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner -C "$work" -c "$name" | gzip -9n >"$out/$name.tar.gz"
 }
 
-# image PROGRAM ARCH: what the Dockerfile of a program copies, but for the program itself.
+# image PROGRAM ARCH: what the Dockerfile of a program copies, except for the program itself.
 # The version is written into the file, so that no image can be built with a wrong one.
 image() {
 	local program=$1 dir=$out/image/$1 commit=

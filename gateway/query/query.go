@@ -135,8 +135,8 @@ const (
 	RollupFallbackRaw = "ROLLUP_FALLBACK_RAW"
 )
 
-// Histogram reports whether the sub-query asks for histograms, of which a plain
-// metric has none. Source: TSSubQuery.isHistogramQuery.
+// Histogram reports whether the sub-query asks for histograms. A plain metric has
+// none. Source: TSSubQuery.isHistogramQuery.
 func (s *SubQuery) Histogram() bool {
 	return len(s.Percentiles) > 0 || s.ShowHistogramBuckets
 }
@@ -156,7 +156,7 @@ func (q *Query) Earlier(i int, ms int64) (*Query, error) {
 	return &e, e.checkBounds()
 }
 
-// PlanRate returns the rate options of the plan, nil if no rate is asked for.
+// PlanRate returns the rate options of the plan, nil if no rate is requested.
 func (s *SubQuery) PlanRate() *scanplan.Rate {
 	if !s.Rate {
 		return nil
@@ -185,7 +185,7 @@ func (q *Query) Size() (n int64) {
 	return n
 }
 
-// Bytes of a sub-query, of a string and of a filter beside their contents.
+// Bytes of a sub-query, of a string and of a filter without their contents.
 const (
 	subQueryBytes = 600
 	textBytes     = 16

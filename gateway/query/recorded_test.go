@@ -15,7 +15,7 @@ import (
 )
 
 // recorded is a text and what the parser classes of OpenTSDB 2.4.1 made of it.
-// testdata/parser.jsonl.gz has some 3,000, a good third of which OpenTSDB refused.
+// testdata/parser.jsonl.gz has some 3,000. OpenTSDB refused a good third of them.
 type recorded struct {
 	Case struct {
 		Kind, Text, Zone, Type string

@@ -70,7 +70,7 @@ func newLinearRegexp(text string) (*javaRegexp, error) {
 		return nil, err
 	}
 
-	// regexp.Compile does not tell the number of steps, so the program is made here once more.
+	// regexp.Compile does not return the number of steps, so the program is made here once more.
 	tree, err := syntax.Parse(translated, syntax.Perl)
 	if err != nil {
 		return nil, fmt.Errorf("bad regular expression '%s': %w", text, reason(err))

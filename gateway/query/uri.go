@@ -21,7 +21,7 @@ func (p Parser) URI(values url.Values) (*Query, error) {
 }
 
 // URIWith parses the parameters of a GET whose sub-queries are not in m and tsuid alone.
-// more returns texts as those of m for further ones, of which at most limit may come; nil
+// more returns texts as those of m for further ones, at most limit of them; nil
 // for none. at[i] is the place of the i-th of them in Query.Queries, which it shares with
 // an equal one. All errors but those of more are *Error.
 func (p Parser) URIWith(values url.Values, more func(limit int) ([]string, error)) (q *Query, at []int, err error) {

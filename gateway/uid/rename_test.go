@@ -110,7 +110,7 @@ func TestRename_race(t *testing.T) {
 			}
 		}
 		if winner == "" {
-			winner = "old" // no rename succeeded, because new0 was assigned meanwhile
+			winner = "old" // no rename succeeded, because new0 was assigned concurrently
 		}
 		checkName(t, first, winner, 1)
 	}

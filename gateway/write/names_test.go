@@ -214,7 +214,7 @@ func TestWriter_holds(t *testing.T) {
 }
 
 // A request that waits for the change of a name does not hold that change up: the points that it
-// has added before are written meanwhile.
+// has added before are written in that time.
 func TestRequestBatch_letsGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newTable()

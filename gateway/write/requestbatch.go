@@ -55,7 +55,7 @@ func (b *RequestBatch) addToSeparate(ctx context.Context, s *SeriesKey, base uin
 		}
 		// To resolve the series again may take a wait for a change of names, and the change waits for
 		// open batches: so before such a wait Send is called. The names may change again before
-		// the next batch is opened: hence the loop.
+		// the next batch is opened, so this is a loop.
 		if s, err = b.w.series.resolveAgain(ctx, s, b.Send); err != nil {
 			return nil, err
 		}

@@ -119,7 +119,7 @@ func TestRequestBatch_order(t *testing.T) {
 }
 
 // A request whose batch is full waits until it is written before it takes another point. A
-// caller that gives up meanwhile has not put its point.
+// caller that gives up before then has not put its point.
 func TestRequestBatch_pushesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{hold: make(chan struct{})}

@@ -34,7 +34,7 @@ func entryOf(t *testing.T, at int64, v encoding.Value) []byte {
 }
 
 // If a batch has several values of one interval, only the last one is written: all cells of a
-// batch have the same timestamp, so that the store could not tell which is newer.
+// batch have the same timestamp, so that the store could not know which is newer.
 func TestCells_rollups(t *testing.T) {
 	schema := encoding.DefaultSchema()
 	r := newRows()

@@ -196,7 +196,7 @@ func TestRows_index(t *testing.T) {
 				len(r.log))
 		}
 		if batch == 1 {
-			r.batch = math.MaxUint32 // the numbers begin anew at the next reset
+			r.batch = math.MaxUint32 // the numbers start again at the next reset
 		}
 	}
 }

@@ -78,8 +78,8 @@ type chunk struct {
 const (
 	chunkBytes = 16 << 10 // of a chunk in memory
 	chunkRoom  = chunkBytes - 8 - foundBits/8
-	// An entry has a bit in found by its offset, of which several in 16 bytes would share
-	// one: the shortest entry of a point, with a key as m k=v behind its form, has 19 bytes.
+	// An entry has a bit in found by its offset. Several entries within 16 bytes would
+	// share one, but the shortest entry of a point, with a key as m k=v behind its form, has 19 bytes.
 	foundBits = chunkBytes / 16
 
 	offsetBits = 14

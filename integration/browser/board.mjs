@@ -410,7 +410,7 @@ test('on a phone the panels lie in one column', async () => {
 test('axe finds nothing in any state, light and dark, wide and narrow', () => axeFindsNothing(boards));
 
 // The same page with a gateway behind it: what is saved there is what the page shows, and a second
-// page that saves is told.
+// page that saves is notified.
 if (real) {
   test('a real gateway keeps it', async () => {
     const put = (value) => fetch(`${real}/api/put?sync`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(['a', 'b'].map((host) => ({ metric: 'board.test', timestamp: Math.floor(Date.now() / 1000), value, tags: { host } }))) });

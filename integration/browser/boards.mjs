@@ -31,7 +31,7 @@ export const kept = (s, document = web) => {
   s.dashboards.set('web', [JSON.stringify(document)]);
 };
 
-// shared is web with a variable, of which a chart's filter and title have the value, compared with a day ago.
+// shared is web with a variable, whose value is in a chart's filter and title, compared with a day ago.
 const shared = {
   ...web, variables: [{ name: 'host', label: 'Host', metric: 'cpu.user', tagk: 'host', multi: true, all: true }],
   panels: web.panels.map((p) => (p.id === 'cpu' ? { ...p, title: 'CPU of $host', shift: '1d', queries: ['avg:auto:cpu.user{host=$host}'] } : p)),

@@ -108,7 +108,7 @@ async function run(page) {
     page.evaluate((value) => window.__downpour.last()?.value === value, surprise));
   await until('a changed chart', async () => (await picture(page)) !== before);
 
-  // The whole state is in the address: opened anew, the same chart.
+  // The whole state is in the address: opened again, it shows the same chart.
   messages.length = 0;
   const address = page.url();
   await page.goto('about:blank');

@@ -24,7 +24,7 @@ export async function until(what, condition) {
   }
 }
 
-// watch collects faults of a page. expected(text) tells which complaints of the
+// watch collects faults of a page. expected(text) says which complaints of the
 // browser a test provokes itself.
 export function watch(page, host, expected = () => false) {
   const faults = [];

@@ -1,5 +1,5 @@
 // The documentation in a real Chromium, from a real gateway: every page is served under its policy and
-// asks no other host, fits a phone, and is accessible; the search works by the keyboard and tells what
+// asks no other host, fits a phone, and is accessible; the search works by the keyboard and shows what
 // it has found.
 //
 // Usage: node docs.mjs URL

@@ -69,7 +69,7 @@ async function wall() {
     spent.wall += (Date.now() - from) / 1000;
     spent.task += after.TaskDuration - before.TaskDuration;
     spent.script += after.ScriptDuration - before.ScriptDuration;
-    await session.send('HeapProfiler.collectGarbage'); // beside what is measured of the main thread
+    await session.send('HeapProfiler.collectGarbage'); // outside what is measured of the main thread
     samples.push({ seconds: (Date.now() - began) / 1000, heap: (await metrics()).JSHeapUsedSize, resident: await resident(whole) });
   }
   const points = await page.evaluate(() => window.__downpour.panels().reduce((n, p) => n + p.points, 0));

@@ -19,7 +19,7 @@ let faults;
 
 before(async () => {
   browser = await launch();
-  // All panels are in view, so that all ask; axe is let in beside the page's own scripts.
+  // All panels are in view, so that all ask; axe is let in as well as the page's own scripts.
   page = await (await browser.newContext({ viewport: { width: 1280, height: 2000 }, bypassCSP: true })).newPage();
   faults = watch(page, new URL(base).host);
 });
@@ -28,7 +28,7 @@ after(() => browser?.close());
 const panels = () => page.evaluate(() => window.__downpour.panels());
 const get = async (path) => (await fetch(base + path)).json();
 
-// told are the panels whose metrics this host does not tell: a container may hide its disks.
+// told are the panels whose metrics this host does not report: a container may hide its disks.
 const told = async () => ((await get('/api/suggest?type=metrics&q=proc.disk')).length === 0 ? ['disks'] : []);
 
 // filled says of a panel that it has lines, or a number.

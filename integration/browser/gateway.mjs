@@ -168,7 +168,7 @@ test('percentiles of histograms are lines with the values of the API; what is no
 });
 
 // proxy passes requests on to the gateway, with headers as a proxy sends them;
-// upgrade tells whether sockets pass.
+// upgrade says whether sockets pass.
 async function proxy({ host, upgrade }) {
   const target = new URL(base);
   const forward = (r) => ask({ agent: false, host: target.hostname, port: target.port, path: r.url, method: r.method, headers: { ...r.headers, ...(host ? { host } : {}) } });

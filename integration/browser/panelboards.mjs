@@ -39,7 +39,7 @@ const many = (query) => Array.from({ length: 120 }, (_, i) => result('memory', {
   ...span(query), step: 30, value: (t) => Math.round(2 ** 30 * (0.6 + 0.3 * Math.sin(i / 19 + t / 400) + (i % 7) / 20)),
 }));
 
-// At every time each code has a point, but for 503, which is there for five minutes only.
+// Each code has a point at every time, except 503, which is there for only five minutes.
 const requests = (query) => ['200', '404', '503'].map((code, i) => {
   const s = span(query);
   return result('requests', { code }, { ...s, step: 60, value: (t) => (i === 2 && (t < s.from + 300 || t > s.from + 600) ? undefined : Math.round([500, 120, 260][i] * (1 + 0.3 * Math.sin(t / 150 + i)))) });

@@ -39,7 +39,7 @@ const failing = (query) => {
   return perHost(query.queries[0].metric, query, (i) => (query.queries[0].metric === 'requests.failed' ? failures(i) : requests));
 };
 
-// latency has a line for each percentile that is asked for, as histograms are answered.
+// latency has a line for each requested percentile, as histograms are answered.
 const latency = (query) => {
   const { metric, percentiles = [] } = query.queries[0];
   return percentiles.map((p) => result(`${metric}_pct_${p.toFixed(1)}`, {}, { ...span(query), aggregateTags: ['host'], value: wave(0, p / (100.5 - p), p / 4) }));

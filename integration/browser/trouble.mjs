@@ -1,9 +1,9 @@
 // What happens to dashboards that nobody wished for, in a real Chromium and with a real gateway: its
-// connection dies under 60 live panels and comes back, a token ends meanwhile, two save at once,
+// connection dies under 60 live panels and comes back, a token ends in the meantime, two save at once,
 // and files are no dashboard.
 //
-// Usage: node trouble.mjs URL FILE TOKEN NEXT: FILE holds the gateway's tokens, of which TOKEN may
-// read and write, and NEXT takes its place.
+// Usage: node trouble.mjs URL FILE TOKEN NEXT: FILE holds the gateway's tokens. TOKEN, one of them,
+// may read and write, and NEXT takes its place.
 
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';

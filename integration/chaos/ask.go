@@ -78,7 +78,7 @@ func judge(q conformance.Query, status int, body []byte, err error) Outcome {
 		len(report.Differences), report.Differences[0], status, body)}
 }
 
-// explained tells whether a refusal is OpenTSDB's error object with the status
+// explained reports whether a refusal is OpenTSDB's error object with the status
 // and a message, and for 503 names what is missing.
 func explained(body []byte, status int) bool {
 	var e struct {

@@ -58,7 +58,7 @@ func killRegionServer(ctx context.Context, w *world) (string, error) {
 	return w.cluster.RegionServerAddr(i), w.hbaseReady(ctx)
 }
 
-// loseMachine kills a region server and the pushdown servers beside it.
+// loseMachine kills a region server and the pushdown servers next to it.
 func loseMachine(ctx context.Context, w *world) (string, error) {
 	i, err := w.victim(ctx)
 	if err != nil {

@@ -49,7 +49,7 @@ func (w *world) tend(ctx context.Context) error {
 	return w.hbaseReady(ctx)
 }
 
-// servers are HBase's processes, as far as whoever starts them again has to know them.
+// servers are HBase's processes, as far as the code that restarts them has to know them.
 type servers interface {
 	MasterDone() <-chan struct{}
 	StartMaster(ctx context.Context) error
@@ -61,8 +61,8 @@ type servers interface {
 // tendEvery is the time between two looks at the servers while something is waited for.
 const tendEvery = 100 * time.Millisecond
 
-// tended waits for something of HBase and meanwhile starts servers again that end by themselves, without
-// which it would never come. Everything that a fault waits for, once it has done its harm, is waited for so: on a busy
+// tended waits for something of HBase and in the meantime restarts servers that end by themselves: without
+// them it would never come. Once a fault has done its harm, all its waiting is done this way: on a busy
 // machine a server's session may end in any pause, and the server itself some time later.
 func (w *world) tended(ctx context.Context, wait func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)

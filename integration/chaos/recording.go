@@ -6,7 +6,7 @@ import (
 	"downpour/integration/conformance"
 )
 
-// Recording is what a site is filled with and asked for.
+// Recording is what a site is filled with and what is requested from it.
 type Recording struct {
 	Name string
 	*conformance.Data

@@ -55,7 +55,7 @@ type event struct {
 	mild          bool
 	at            time.Duration // since the beginning of the run
 	lasted        time.Duration // until it was healed
-	whole         time.Duration // from the healing on, but for the look
+	whole         time.Duration // from the healing on, except for the look
 	look          time.Duration // that a look at what is whole takes
 	err           error         // HBase would not do it, or it never became whole
 	ill           bool          // err is of the second kind

@@ -179,9 +179,9 @@ func (w *world) heal(ctx context.Context, e *event) {
 // patience is how long a run waits for wholeness before it calls a site ill.
 const patience = 2 * time.Minute
 
-// sitesWhole waits until every site answers its fixed questions, places its parts
-// beside their regions, and nothing asked before now still waits. It returns
-// how long that took.
+// sitesWhole waits until every site answers its fixed questions and places its
+// parts next to their regions, and nothing asked before now still waits. It
+// returns how long that took.
 func (w *world) sitesWhole(ctx context.Context) (time.Duration, error) {
 	healed := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, patience)

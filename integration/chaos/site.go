@@ -17,7 +17,7 @@ import (
 )
 
 // Site is one recording in tables of its own on a cluster, with a gateway and a
-// pushdown server beside each region server.
+// pushdown server next to each region server.
 type Site struct {
 	Recording *Recording
 	Tables    e2e.Tables
@@ -86,7 +86,7 @@ func (s *Site) get(ctx context.Context, path string) (e2e.Answer, error) {
 	return e2e.Get(ctx, s.Gateway.URL+path, "Authorization", "Bearer "+s.Tokens.Admin)
 }
 
-// startPushdown starts a pushdown server beside each region server.
+// startPushdown starts a pushdown server next to each region server.
 func (s *Site) startPushdown(ctx context.Context) error {
 	for i := range s.cluster.Len() {
 		env := s.env()
@@ -210,7 +210,7 @@ type placement struct {
 }
 
 // placed returns an error unless every part of queries over all rows would go to
-// the pushdown server beside its region.
+// the pushdown server next to its region.
 func (s *Site) placed(ctx context.Context) error {
 	regions, err := s.cluster.Admin.Regions(ctx, s.Tables.Data)
 	if err != nil {
@@ -260,7 +260,7 @@ func serverOf(regions []e2e.Region, key []byte) string {
 	return ""
 }
 
-// beside is the address of the pushdown server beside a region server; "none", where no part
+// beside is the address of the pushdown server next to a region server; "none", where no part
 // is ever placed, if there is none.
 func (s *Site) beside(regionServer string) string {
 	for i := range s.Pushdown {

@@ -36,7 +36,7 @@ type Answer struct {
 // cannot be read.
 func (c Comparer) Answers(want, got Answer) (Report, error) {
 	var r Report
-	// The bodies of other statuses are other objects: comparing them would tell nothing more.
+	// The bodies of other statuses are other objects: comparing them would show nothing more.
 	if want.Status != got.Status {
 		c.add(&r, Difference{
 			Path: Path{},
@@ -151,7 +151,7 @@ func (c Comparer) objects(r *Report, at Path, want, got map[string]any) {
 	}
 }
 
-// arrays compares element by element; what one has beyond the other's end is told by the lengths.
+// arrays compares element by element; what one has beyond the other's end is shown by the lengths.
 func (c Comparer) arrays(r *Report, at Path, want, got []any) {
 	// These are sets.
 	if len(at) > 0 && (at[len(at)-1] == "aggregateTags" || at[len(at)-1] == "aggregatedTags") {
@@ -172,7 +172,7 @@ func sortedSet(a []any) []any {
 	return a
 }
 
-// numbers compares type and value; the type is told by how a number is written.
+// numbers compares type and value; how a number is written shows its type.
 func (c Comparer) numbers(r *Report, at Path, want, got json.Number) {
 	d := Difference{Path: at, Kind: Value, Want: string(want), Got: string(got)}
 	if isFloat(want) != isFloat(got) {

@@ -174,7 +174,7 @@ var faultsOfExpressions = []string{
 // have.
 func differentFaults(theirs, ours string) bool {
 	if operatorFault.MatchString(theirs) {
-		theirs = "cannot evaluate " // as it is told here
+		theirs = "cannot evaluate " // as it is reported here
 	}
 	kind := func(message string) int {
 		return slices.IndexFunc(faultsOfExpressions, func(begin string) bool {
@@ -249,7 +249,7 @@ func usersWithOtherTimes(body string, ask func(body string) []byte) (ids []strin
 			times[o.ID][string(row[0])] = true
 		}
 	}
-	// uses tells whether a used expression has other times itself, or other values because of
+	// uses reports whether a used expression has other times itself, or other values because of
 	// one that it uses.
 	uses := func(id, used string) bool {
 		usedTimes, ok := times[used] // of metrics and other words there are none

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// hasUnused tells whether a request has a metric that no output needs, directly or through
+// hasUnused reports whether a request has a metric that no output needs, directly or through
 // expressions.
 func TestHasUnused(t *testing.T) {
 	f := func(expressions, outputs string, want bool) {
@@ -81,7 +81,7 @@ func TestErrorRule_faultsOfOpenTSDB(t *testing.T) {
 	}
 }
 
-// Of two expressions with faults of different kinds either may be told; the fault of one alone
+// Of two expressions with faults of different kinds either may be reported; the fault of one alone
 // must be OpenTSDB's.
 func TestErrorRule_twoFaults(t *testing.T) {
 	const one, two = `{"expressions":[{"id":"e"}]}`, `{"expressions":[{"id":"e"},{"id":"f"}]}`

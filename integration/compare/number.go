@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// isFloat tells a float from an integer by its text, as OpenTSDB writes them.
+// isFloat distinguishes a float from an integer by its text, as OpenTSDB writes them.
 func isFloat(n json.Number) bool { return strings.ContainsAny(string(n), ".eE") }
 
 // sameInteger compares integers of any size.

@@ -44,7 +44,7 @@ func permits(table []Permit, d Difference) (reason string, ok bool) {
 	return "", false
 }
 
-// matches tells whether a path is one of a pattern, see Permit.
+// matches reports whether a path is one of a pattern, see Permit.
 func matches(pattern, path Path) bool {
 	switch {
 	case len(pattern) == 0:

@@ -6,7 +6,7 @@ import (
 )
 
 // Rule is a difference that is meant. It changes the wanted answer and the one
-// got to what is left to be compared, and tells whether it applied.
+// got to what is left to be compared, and reports whether it applied.
 type Rule struct {
 	Name, Reason string
 	Apply        func(want, got *Answer) bool

@@ -6,7 +6,7 @@ import (
 )
 
 // OneOfUnknownNames is the name of a rule: OpenTSDB looks names up side by side, so of
-// several that it does not know it tells the one that it misses first. Such answers are
+// several unknown names it reports the one that it misses first. Such answers are
 // equal if the same question is answered equally without either name, which shows that
 // each server knows neither. Because that takes two questions more, it is no Rule: who
 // asks applies it, with UnknownNames.

@@ -21,7 +21,7 @@ type Arrangement struct {
 // ExpansionLimit is the limit of lenient settings.
 const ExpansionLimit = 3
 
-// saltedLayouts are the layouts of which each seed takes one.
+// saltedLayouts are layouts; each seed takes one of them.
 var saltedLayouts = []Arrangement{
 	{Layout: "salted", Schema: schema(1, 20, 3, 3, 3)},
 	{Layout: "salted and wide", Schema: schema(1, 4, 4, 2, 4)},

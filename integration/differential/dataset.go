@@ -92,7 +92,7 @@ func Generate(seed uint64, schema encoding.Schema) *Data {
 	return d
 }
 
-// Digest tells the cells of all rows from those of other data.
+// Digest distinguishes the cells of all rows from those of other data.
 func (d *Data) Digest() string {
 	h := sha256.New()
 	for _, cells := range [][]Cell{d.UID, d.Rows} {

@@ -28,7 +28,7 @@ func distinctSeries(r *rand.Rand, metric string, n int) (all []Series) {
 	return all
 }
 
-// PutDigest tells requests from others.
+// PutDigest distinguishes requests from others.
 func PutDigest(puts []Put) string {
 	h := sha256.New()
 	for _, p := range puts {

@@ -194,7 +194,7 @@ func (s Sub) parameter() string {
 	if s.Rate {
 		parts = append(parts, "rate"+s.Options.braces())
 	}
-	// Filters beside TSUIDs are a POST's alone, and none of the options below is drawn with TSUIDs.
+	// Only a POST can have filters next to TSUIDs, and none of the options below is drawn with TSUIDs.
 	if len(s.TSUIDs) > 0 {
 		return "tsuid=" + url.QueryEscape(strings.Join(append(parts, strings.Join(s.TSUIDs, ",")), ":"))
 	}

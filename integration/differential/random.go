@@ -133,5 +133,5 @@ func (d *Data) asked(s Sub) []Series {
 	return all
 }
 
-// slow tells whether the sub-query is about points hours apart.
+// slow reports whether the sub-query is about points hours apart.
 func (s Sub) slow(d *Data) bool { return d.asked(s)[0].Metric == Slow }

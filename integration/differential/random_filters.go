@@ -24,7 +24,7 @@ func randomFilters(r *rand.Rand, d *Data, metric string) (filters []Filter) {
 	return filters
 }
 
-// admits tells whether a filter lets a series through, as far as a guess goes:
+// admits reports whether a filter lets a series through, as far as a guess goes:
 // the judges are the servers.
 func admits(f Filter, tags map[string]string) bool {
 	value, there := tags[f.TagK]

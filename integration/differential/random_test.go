@@ -126,7 +126,7 @@ func TestQuery_getIsPost(t *testing.T) {
 	}
 }
 
-// meaning is what a query asks for: its times, its options, and what showQuery tells.
+// meaning is what a query asks for: its times, its options, and what showQuery shows.
 func meaning(q *query.Query) []any {
 	all := []any{q.Start, q.End, q.MSResolution, q.ShowTSUIDs, q.NoAnnotations, q.GlobalAnnotations}
 	for i := range q.Queries {

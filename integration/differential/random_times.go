@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// randomTimes sets start and end: often at a point, or 1 ms beside it, or on a round time.
+// randomTimes sets start and end: often at a point, or 1 ms next to it, or on a round time.
 func randomTimes(r *rand.Rand, d *Data, q *Query) {
 	slow := slices.ContainsFunc(q.Subs, func(s Sub) bool { return s.slow(d) })
 	span := int64(FineSpan)
@@ -32,7 +32,7 @@ func randomTimes(r *rand.Rand, d *Data, q *Query) {
 		end -= end % hour
 		end -= pick(r, []int64{1, second, 0})
 	}
-	if end <= start && r.IntN(30) > 0 { // now and then such a range is asked for
+	if end <= start && r.IntN(30) > 0 { // now and then such a range is requested
 		end = start + second
 	}
 	q.Start, q.End = writeTime(r, start, q), writeTime(r, end, q)

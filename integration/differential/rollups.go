@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// RollupTables are the tables of RollupConfig but for the data table.
+// RollupTables are the tables of RollupConfig except the data table.
 func RollupTables(data string) (tables []string) {
 	for _, interval := range []string{"", "-10m", "-1h", "-1d"} {
 		tables = append(tables, data+interval+"-pre")
@@ -19,7 +19,7 @@ func RollupTables(data string) (tables []string) {
 }
 
 // RollupConfig is tsd.rollups.config for Rollups: intervals of 10 minutes, an hour and a day
-// beside the raw data of table data.
+// next to the raw data of table data.
 func RollupConfig(data string) string {
 	return fmt.Sprintf(`{"aggregationIds": {"sum": 0, "count": 1, "min": 2, "max": 3}, "intervals": [
  {"table": %[1]q, "preAggregationTable": "%[1]s-pre", "interval": "1m", "rowSpan": "1h", "defaultInterval": true},
@@ -28,8 +28,8 @@ func RollupConfig(data string) string {
  {"table": "%[1]s-1d", "preAggregationTable": "%[1]s-1d-pre", "interval": "1d", "rowSpan": "1n"}]}`, data)
 }
 
-// rolledMetric is a metric of which raw points and rollups are put. The values of each are
-// drawn for themselves, so that an answer tells which table was read.
+// rolledMetric is a metric whose raw points and rollups are put. The values of each are
+// drawn separately, so that an answer shows which table was read.
 type rolledMetric struct {
 	name      string
 	series    int

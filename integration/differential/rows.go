@@ -61,7 +61,7 @@ const (
 	heapCount
 )
 
-// The forms of a row beside those that put all points on one heap.
+// The forms of a row other than those that put all points on one heap.
 const (
 	mixedRow = heapCount - 1 + iota // points anywhere
 	leftRow                         // compacted, with some of its cells left over
@@ -70,7 +70,7 @@ const (
 
 // row deals the points over heaps, each of which becomes single cells, one
 // compacted cell or the append column. Points at one time go to different heaps,
-// but for the append column, which may hold both.
+// except for the append column, which may hold both.
 func (w *rowWriter) row(points []Point) {
 	heaps := make([][]Point, heapCount)
 	form := w.r.IntN(formCount)

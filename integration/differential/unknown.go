@@ -67,7 +67,7 @@ func (e Exp) Without(name compare.UnknownName) (_ Exp, ok bool) {
 }
 
 // filtersWithout drops the filters of a tag key, or takes a tag value out of the lists
-// that name it, and drops those of which nothing is left. Only the values of literal_or
+// that name it, and drops those with nothing left. Only the values of literal_or
 // are looked up.
 func filtersWithout(filters []Filter, name compare.UnknownName) (kept []Filter, found bool) {
 	kept = []Filter{}

@@ -40,7 +40,7 @@ const (
 // Slow is the metric whose points lie hours apart, over SlowSpan.
 const Slow = "diff.slow"
 
-// Duplicated is the metric that cannot be asked for unless duplicates are fixed.
+// Duplicated is the metric that cannot be queried unless duplicates are fixed.
 const Duplicated = "diff.dup"
 
 var metricKinds = []metricKind{

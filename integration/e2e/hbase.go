@@ -39,8 +39,8 @@ type HBaseOptions struct {
 	// Version is one of HBaseVersions; empty means the first of them.
 	Version string
 
-	// Front is called for each region server before it is first started: clients are told the address
-	// front, and the server listens at behind. It makes what passes connections from one to the other on.
+	// Front is called for each region server before it is first started: clients learn the address
+	// front, and the server listens at behind. It makes what passes connections on from one to the other.
 	// Nil makes both the same.
 	Front func(front, behind string) error
 
@@ -124,7 +124,7 @@ func (h *HBase) start(ctx context.Context) error {
 	if h.zk, err = h.java(ctx, "zookeeper", zookeeperMain, 128); err != nil {
 		return err
 	}
-	// The admin program starts meanwhile, and retries.
+	// The admin program starts in the meantime, and retries.
 	if h.Admin, err = newAdmin(ctx, h); err != nil {
 		return err
 	}
@@ -167,7 +167,7 @@ func (h *HBase) Quorum() string { return net.JoinHostPort("127.0.0.1", strconv.I
 // Dir returns the directory of the cluster's files and logs.
 func (h *HBase) Dir() string { return h.dir }
 
-// Durable tells whether acknowledged edits survive a region server that is
+// Durable reports whether acknowledged edits survive a region server that is
 // killed, without a flush: the cluster's log lies on HDFS.
 func (h *HBase) Durable() bool { return h.options.HDFS != nil }
 
@@ -184,7 +184,7 @@ func (h *HBase) RegionServerAddr(i int) string {
 }
 
 // StartRegionServer starts region server i, again on its old port if it was
-// killed. WaitReady tells when it serves.
+// killed. WaitReady waits until it serves.
 func (h *HBase) StartRegionServer(ctx context.Context, i int) error {
 	r := h.regions[i]
 	p, err := h.java(ctx, fmt.Sprintf("regionserver-%d", i), regionServerMain, h.options.RegionServerMiB,

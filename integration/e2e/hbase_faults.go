@@ -30,8 +30,8 @@ func (h *HBase) StartZooKeeper(ctx context.Context) (err error) {
 // KillMaster ends the master as kill -9 does. The region servers go on.
 func (h *HBase) KillMaster() { h.master.Kill() }
 
-// StartMaster starts the master again. WaitReady tells when it takes admin
-// calls.
+// StartMaster starts the master again. WaitReady waits until it takes
+// admin calls.
 func (h *HBase) StartMaster(ctx context.Context) (err error) {
 	// One region server is enough for it: others may be down.
 	h.master, err = h.java(ctx, "master", masterMain, 384, "-D", "hbase.master.wait.on.regionservers.mintostart=1")

@@ -203,7 +203,7 @@ func (h *HDFS) address() string { return net.JoinHostPort("127.0.0.1", strconv.I
 func (h *HDFS) Len() int { return len(h.data) }
 
 // StartDataNode starts data node i, again on its old ports and files if it was
-// killed. WaitReady tells when the name node has it.
+// killed. WaitReady waits until the name node has it.
 func (h *HDFS) StartDataNode(ctx context.Context, i int) error {
 	p, err := h.java(ctx, fmt.Sprintf("datanode-%d", i), dataNodeMain,
 		"-D", "dfs.datanode.data.dir=file://"+filepath.Join(h.dir, fmt.Sprintf("data-%d", i)),

@@ -69,8 +69,8 @@ func (h *HDFS) clientSite() map[string]string {
 		"dfs.replication":                        strconv.Itoa(len(h.data)),
 		"dfs.client.socket-timeout":              socketTimeout,
 
-		// A data node takes no block for which it has not a whole one free beside those
-		// promised before, those of failed tries counted for ten minutes. With blocks of
+		// A data node takes a block only if it has a whole one free in addition to those
+		// promised before; those of failed tries count for ten minutes. With blocks of
 		// 128 MiB the split of a log into a file for each region fails on a small disk.
 		"dfs.blocksize": "16777216",
 
@@ -78,7 +78,7 @@ func (h *HDFS) clientSite() map[string]string {
 		// are few.
 		"hbase.regionserver.async.wal.max.exclude.datanode.count": "0",
 
-		// The log of a dead server is asked for again this soon; the second is for
+		// The log of a dead server is requested again this soon; the second is for
 		// a recovery that met a dead data node first.
 		"hbase.lease.recovery.first.pause": "500",
 		"hbase.lease.recovery.dfs.timeout": "20000",

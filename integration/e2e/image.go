@@ -15,7 +15,7 @@ import (
 
 // Image is a container image built by buildah. Its files lie in a directory, in which its
 // program is started as a container engine would: as its user, with its environment, and
-// with a root that is read-only but for its volumes. It shares this machine's network and
+// with a root that is read-only except for its volumes. It shares this machine's network and
 // processes, and its working directory is the root.
 type Image struct {
 	Root   string // its files, on this machine
@@ -33,7 +33,7 @@ type ImageConfig struct {
 
 // ImageRun is how a container of an image is started.
 type ImageRun struct {
-	Env   []string          // KEY=VALUE, beside those of the image
+	Env   []string          // KEY=VALUE, in addition to those of the image
 	Args  []string          // behind the entry point
 	Mount map[string]string // directories of this machine, read-only, by where they are in the container
 }
@@ -118,7 +118,7 @@ func (i *Image) Run(ctx context.Context, o ImageRun) (status int, output string,
 	return i.run(ctx, o, append(i.Config.Entrypoint, o.Args...))
 }
 
-// Healthy runs the image's own check beside a container that was started with o, and returns
+// Healthy runs the image's own check next to a container that was started with o, and returns
 // its exit status: 0 if it is well.
 func (i *Image) Healthy(ctx context.Context, o ImageRun) (status int, output string, err error) {
 	test := i.Config.Healthcheck.Test

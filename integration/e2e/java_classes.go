@@ -42,7 +42,7 @@ func javaClasses(ctx context.Context, source, class string) (dir, main string, e
 	return dir, main, nil
 }
 
-// javaKey tells apart what the classes depend on: the source, the libraries, and which Java is installed.
+// javaKey identifies what the classes depend on: the source, the libraries, and which Java is installed.
 func javaKey(source, class string) (string, error) {
 	text, err := os.ReadFile(source)
 	if err != nil {

@@ -159,7 +159,7 @@ func (k *KDC) Kinit(ctx context.Context, keytab, principal string, args ...strin
 	return path, k.run(ctx, "usr/bin/kinit", append(args, "-c", "FILE:"+path, "-k", "-t", keytab, principal)...)
 }
 
-// admin runs a command of kadmin.local. That ends well whatever happens, so its output tells.
+// admin runs a command of kadmin.local. That ends well whatever happens, so its output shows the outcome.
 func (k *KDC) admin(ctx context.Context, command string) error {
 	return k.run(ctx, "usr/sbin/kadmin.local", "-r", Realm, "-q", command)
 }

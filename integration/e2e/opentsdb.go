@@ -196,8 +196,8 @@ func (t *OpenTSDB) kill() {
 	}
 }
 
-// logback stops OpenTSDB from logging every row it reads. What its fsck finds is told by
-// its log alone.
+// logback stops OpenTSDB from logging every row it reads. What its fsck finds is in its
+// log alone.
 const logback = `<configuration>
   <appender name="out" class="ch.qos.logback.core.ConsoleAppender">
     <encoder><pattern>%d{HH:mm:ss.SSS} %-5level [%thread] %logger{0} - %msg%n</pattern></encoder>

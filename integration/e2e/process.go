@@ -215,7 +215,7 @@ type Memory struct {
 	File     int64 // of Resident, pages of files: the program (RssFile)
 }
 
-// ResetPeak makes Memory's Peak begin anew at what is resident now. It is an
+// ResetPeak makes Memory's Peak start over at what is resident now. It is an
 // error where the kernel does not let us, as it may not in a container.
 // Source: proc(5), /proc/PID/clear_refs, value 5.
 func (p *Process) ResetPeak() error {

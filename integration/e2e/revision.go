@@ -22,7 +22,7 @@ func BuildPrograms(ctx context.Context, root, out string) error {
 }
 
 // BuildRevision is BuildPrograms of a revision of the git repository in root. It checks the revision
-// out into a worktree beside out, which it removes again, and leaves the tree as it is.
+// out into a worktree next to out, which it removes again, and leaves the tree as it is.
 func BuildRevision(ctx context.Context, root, revision, out string) (err error) {
 	// git would take an empty revision for HEAD, and one like a flag for a flag.
 	if revision == "" || strings.HasPrefix(revision, "-") {
@@ -41,7 +41,7 @@ func BuildRevision(ctx context.Context, root, revision, out string) (err error) 
 	return BuildPrograms(ctx, tree, out)
 }
 
-// HasCommit tells whether the git repository in root has a commit; a shallow clone has only the
+// HasCommit reports whether the git repository in root has a commit; a shallow clone has only the
 // newest ones.
 func HasCommit(ctx context.Context, root, commit string) bool {
 	return inDir(ctx, root, "git", "cat-file", "-e", commit+"^{commit}") == nil

@@ -29,8 +29,8 @@ func PythonOpenAPI(ctx context.Context, script string, args ...string) ([]byte, 
 }
 
 // PythonIn runs the interpreter of the environment build/NAME that setup made with these
-// arguments, and variables beside those of this process, and returns what it wrote to
-// standard output.
+// arguments, and variables in addition to those of this process, and returns what it
+// wrote to standard output.
 func PythonIn(ctx context.Context, name string, env []string, args ...string) ([]byte, error) {
 	python, err := interpreter(name)
 	if err != nil {

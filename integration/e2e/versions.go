@@ -10,7 +10,7 @@ import (
 )
 
 // HBaseVersions returns the versions of HBase that setup knows: first the one that is used
-// where none is asked for, then those of HBASE_MATRIX_VERSIONS, which are got for make matrix alone, last the newest
+// where none is requested, then those of HBASE_MATRIX_VERSIONS, which are got for make matrix alone, last the newest
 // of the others.
 func HBaseVersions() ([]string, error) {
 	dir, err := Root()

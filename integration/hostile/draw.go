@@ -53,7 +53,7 @@ func Draw(seed uint64, n int, w *World) Request {
 	panic("the shares are less than a hundred")
 }
 
-// one tells with a chance of one in n.
+// one is true with a chance of one in n.
 func (d *drawing) one(n int) bool { return d.r.IntN(n) == 0 }
 
 func pick[T any](d *drawing, list []T) T { return list[d.r.IntN(len(list))] }

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// metadata asks for or changes something beside points.
+// metadata asks for or changes something other than points.
 func (d *drawing) metadata() Request {
 	m := message{method: "GET"}
 	p := parameters{}

@@ -121,7 +121,7 @@ func list(points []Point, form string) []byte {
 	return append(b, ']')
 }
 
-// malformedPut is one of which nothing, or nobody knows what, is taken.
+// malformedPut is a put from which nothing is taken, or nobody knows what.
 func (d *drawing) malformedPut() Request {
 	m := message{method: "POST", path: "/api/put?details"}
 	// Its points go where nobody looks for them.

@@ -148,7 +148,7 @@ func (d *drawing) decorate(q *question) {
 		}
 	}
 	for _, f := range []string{"show_stats", "show_summary", "global_annotations", "trace=true", "explain=true"} {
-		if d.one(20) { // they tell times, sizes, or what others put
+		if d.one(20) { // they show times, sizes, or what others put
 			q.flags, q.fixed = append(q.flags, f), false
 		}
 	}

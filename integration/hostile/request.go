@@ -46,8 +46,8 @@ type Request struct {
 	// Points are found afterwards if the answer is a success: a status of 2xx, or
 	// lines of telnet that are not answered.
 	Points []Point
-	// Exact tells that the answer depends on nothing but the world's rows: any
-	// server over them gives the same. Arrow tells its form.
+	// Exact says that the answer depends on nothing but the world's rows: any
+	// server over them gives the same. Arrow says its form.
 	Exact, Arrow bool
 }
 
@@ -58,7 +58,7 @@ type Point struct {
 	Value          int64
 }
 
-// Judged tells whether the request waits for its answer.
+// Judged reports whether the request waits for its answer.
 func (q *Request) Judged() bool { return q.Manner == Whole || q.Manner == HalfClosed }
 
 // shownBytes is how much of a request String shows.

@@ -22,14 +22,14 @@ type Metric struct {
 	Step   int64 // ms
 	Points int   // of a series
 	Float  bool
-	// Resets tells that values only grow, and begin anew now and then.
+	// Resets says that values only grow, and start over now and then.
 	Resets bool
 }
 
 // End is the time of the last point, in ms.
 func (m *Metric) End() int64 { return m.Start + int64(m.Points-1)*m.Step }
 
-// The metrics: Light is for the client beside the storm.
+// The metrics: Light is for the client next to the storm.
 const (
 	Light = "hostile.light"
 	two   = "hostile.two"
@@ -210,7 +210,7 @@ func (m *Metric) appendPoint(dst []byte, s, i int, base uint32) []byte {
 	return encoding.AppendEntry(dst, q, value)
 }
 
-// resetEvery is after how many points a counter begins anew.
+// resetEvery is after how many points a counter starts over.
 const resetEvery = 500
 
 // value is some number that depends on series and point alone.
@@ -219,7 +219,7 @@ func (m *Metric) value(s, i int) int64 {
 		i %= resetEvery + s
 		return int64(i) * int64(7+s%5)
 	}
-	// A hash, of which 12 bits are left: -1024 to 3071.
+	// 12 bits of a hash: -1024 to 3071.
 	h := uint64(s)*0x9E3779B97F4A7C15 ^ uint64(i)*0xC2B2AE3D27D4EB4F
 	h ^= h >> 29
 	return int64(h*0xBF58476D1CE4E5B9>>52) - 1024

@@ -23,7 +23,7 @@ type lab struct {
 	jobs int
 	root string
 	// limit bounds one test: a fault that makes it hang is caught by that. Property tests make fewer tries when
-	// they see their time end, hence minutes.
+	// they see their time end, so it is minutes.
 	limit time.Duration
 
 	mu      sync.Mutex
@@ -126,13 +126,13 @@ func (l *lab) test(ctx context.Context, f fault, args ...string) (string, error)
 	return string(out), err
 }
 
-// notRun tells whether the output is that of a test that was not built, or is not there.
+// notRun reports whether the output is that of a test that was not built, or is not there.
 func notRun(output string) bool {
 	return slices.ContainsFunc([]string{"[build failed]", "[setup failed]", "[no tests to run]", "[no test files]"},
 		func(s string) bool { return strings.Contains(output, s) })
 }
 
-// failed tells whether the output is that of a test that failed, by itself, by a panic, or by taking too long, and
+// failed reports whether the output is that of a test that failed, by itself, by a panic, or by taking too long, and
 // after how many seconds.
 func failed(output, test string) (ran string, ok bool) {
 	name := regexp.QuoteMeta(test)

@@ -34,8 +34,8 @@ need() { # need COMMAND WHAT-IT-IS-FOR
 stamped() { [ -f "$out/$1.stamp" ] && [ "$(cat "$out/$1.stamp")" = "$2" ]; }
 stamp() { printf '%s\n' "$2" >"$out/$1.stamp"; }
 
-# logged NAME COMMAND...: runs it with its output in a log, of which a failure
-# shows the end.
+# logged NAME COMMAND...: runs it with its output in a log; a failure shows
+# its end.
 logged() {
 	local name=$1
 	shift
@@ -295,7 +295,7 @@ prometheus() {
 	logged promtool-start "$programs/promtool" --version
 }
 
-# It starts as it is unpacked, and is told where its settings lie.
+# It starts as it is unpacked, and is told where its settings are.
 image_builder() {
 	local program=$out/buildah/usr/bin/buildah libraries
 	libraries=$out/buildah/usr/lib/$(uname -m)-linux-gnu

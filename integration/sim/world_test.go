@@ -23,7 +23,7 @@ type ground interface {
 	// gateways are how many gateways it takes, and settings those that they need for it.
 	gateways() int
 	settings(r *rand.Rand) map[string]string
-	// start stores cells of a TSD, by table, and starts what it needs besides gateways.
+	// start stores cells of a TSD, by table, and starts what it needs in addition to gateways.
 	start(cells map[string][]differential.Cell) error
 	// open opens it for a process on a machine, with a proof of cached results.
 	open(process string, host *networktest.Host, proof hbase.Proof) (store, error)

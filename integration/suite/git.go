@@ -6,7 +6,7 @@ import (
 	"downpour/integration/changes"
 )
 
-// changed names the files that differ from where the branch left main, or from the revision that was asked for.
+// changed names the files that differ from where the branch left main, or from the requested revision.
 func (r *runner) changed(ctx context.Context, o options) ([]string, error) {
 	base, err := changes.Since(ctx, r.root, o.base)
 	if err != nil {

@@ -241,7 +241,7 @@ func (r *runner) soakAll(ctx context.Context, o options, chosen []target) error 
 	return failed
 }
 
-// fresh is the seed that was asked for, or a drawn one.
+// fresh is the requested seed, or a drawn one.
 func (o options) fresh() uint64 {
 	if o.seed != 0 {
 		return o.seed
@@ -249,7 +249,7 @@ func (o options) fresh() uint64 {
 	return rand.Uint64N(1<<48) + 1
 }
 
-// turns are the targets of which slice runs one.
+// turns are targets; slice runs one of them.
 var turns = []string{"chaos", "life", "slow-hbase", "proofs", "static"}
 
 // sliceTime is what a slice may take. One that is cut off has no outcome.

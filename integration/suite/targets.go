@@ -123,7 +123,7 @@ func (t target) forms() []string {
 	return []string{short, long}
 }
 
-// nearest is the form asked for, or the only one.
+// nearest is the requested form, or the only one.
 func (t target) nearest(form string) string {
 	if t.short == nil {
 		return long

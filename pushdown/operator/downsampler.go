@@ -33,8 +33,7 @@ type downsampler interface {
 // pointDownsampler is a downsampler that takes points.
 type pointDownsampler interface {
 	downsampler
-	// add adds the points of a row, of which there is at least one. It must not keep
-	// row.
+	// add adds the points of a row, at least one. It must not keep row.
 	add(a *arena, sp *series, row *encoding.Points)
 }
 

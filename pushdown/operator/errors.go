@@ -138,7 +138,7 @@ func (e *PanicError) Error() string { return "a fault of the program: panic: " +
 // Resource is what a LimitError is about.
 type Resource string
 
-// Resources of which a query can need too much. Memory and States are bounded by the
+// Resources that a query can need too much of. Memory and States are bounded by the
 // plan, the others by a Budget.
 const (
 	Memory  Resource = ""        // bytes of the result

@@ -281,7 +281,7 @@ func TestLong_scans(t *testing.T) {
 	}
 	for _, c := range []struct {
 		shape         string
-		bytes, values int // of a row; of which every second host is one
+		bytes, values int // of a row; of the filter, every second host
 		want          string
 	}{
 		{"nothing", 0, 1, "1 probes, 0 scans of 0 ranges, at most 0 at once, 0 rows"},

@@ -41,7 +41,7 @@ type Counts struct {
 // entry is a part or a plan that was queried, and its answer if it is cached.
 type entry struct {
 	id      ID
-	version string // version token of the last ask; "" of a plan asked for once
+	version string // version token of the last lookup; "" of a plan that was queried once
 	answer  Answer // nil if none is cached
 	bytes   int64
 }

@@ -125,7 +125,7 @@ func TestRecords_periods(t *testing.T) {
 	}
 }
 
-// A record that another worker has written meanwhile, or of other times than its key says, is an error.
+// A record that another worker has written in the meantime, or of other times than its key says, is an error.
 func TestRecords_damaged(t *testing.T) {
 	w := newWorld(t)
 	w.put(1, map[int64]float64{midnight: 1})
@@ -356,7 +356,7 @@ func (k *killed) Apply(ctx context.Context, table string, m []store.Mutation) er
 	return k.Cells.Apply(ctx, table, m)
 }
 
-// The value of a day of which retention has deleted some hours is kept as it was made of all of
+// If retention has deleted some hours of a day, the day's value is kept as it was made of all of
 // them; that of the first day of a metric follows a late point.
 func TestJob_deletedHours(t *testing.T) {
 	w := newWorld(t)

@@ -176,7 +176,7 @@ func compareTwo(ctx context.Context, s *session, f compareFlags) error {
 	if f.a == "" || f.b == "" {
 		return errors.New("got one of -a and -b, want both")
 	}
-	// A URL of a server beside a build: they would not be measured alike.
+	// A URL of a server and a build: they would not be measured alike.
 	if builds.Named(f.a) != builds.Named(f.b) {
 		return fmt.Errorf("got -a %s and -b %s, want two builds or the URLs of two servers", f.a, f.b)
 	}

@@ -1,4 +1,4 @@
-// Command bench measures Downpour beside OpenTSDB, VictoriaMetrics and the bare
+// Command bench measures Downpour against OpenTSDB, VictoriaMetrics and the bare
 // scan of the same rows. See package bench for the workloads; bench WORKLOAD
 // -help lists the flags of one.
 package main
@@ -115,7 +115,7 @@ type session struct {
 
 // parse reads the flags. A wrong one is one line, not a page of usage.
 func (s *session) parse(operands int) error {
-	// The flag package would print the usage at every error; here it is printed if it was asked for.
+	// The flag package would print the usage at every error; here it is printed if requested.
 	usage, output := s.flags.Usage, s.flags.Output()
 	s.flags.Usage = func() {}
 	s.flags.SetOutput(io.Discard)
@@ -133,7 +133,7 @@ func (s *session) parse(operands int) error {
 	return nil
 }
 
-// given tells whether the command line has a flag.
+// given reports whether the command line has a flag.
 func (s *session) given(name string) (found bool) {
 	s.flags.Visit(func(f *flag.Flag) { found = found || f.Name == name })
 	return found

@@ -173,7 +173,7 @@ func (s *session) server(ctx context.Context, name string) (*peer.Server, error)
 	return nil, fmt.Errorf("got the server %q, want downpour, victoria or a URL", name)
 }
 
-// scan is bench scan: large queries in this process beside the bare scan.
+// scan is bench scan: large queries in this process against the bare scan.
 func scan(ctx context.Context, s *session) error {
 	s.saveFlag()
 	d := dataFlags(s.flags)

@@ -20,7 +20,7 @@ func TestShown(t *testing.T) {
 		{"a=secret&b=secret", "secret", "a=[token]&b=[token]"},
 		{full[7:] + "secret", "secret", full[7:] + "[token]"},
 		{full[1:] + "secret", "secret", full[1:] + "[…"},
-		// Two of them, of which the second is cut off, and moves to the front.
+		// Two of them: the second is cut off, and moves to the front.
 		{strings.Repeat("x", 290) + "secret" + "=secr", "secret", strings.Repeat("x", 290) + "[token]=[t…"},
 		{"secret" + full[20:] + "secr", "secret", "[token]" + full[20:] + "[token]"},
 		{"t=a%2Fb%2Bcdef&u=a\\/b+cdef", "a/b+cdef", "t=[token]&u=[token]"},
@@ -63,7 +63,7 @@ func TestCommand(t *testing.T) {
 	}
 }
 
-// An act is found by its context, and a context without one takes what is told of it.
+// An act is found by its context, and a context without one takes what is recorded of it.
 func TestOf(t *testing.T) {
 	ctx, act := NewContext(context.Background())
 	within, cancel := context.WithCancel(ctx)

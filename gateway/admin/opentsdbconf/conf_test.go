@@ -25,7 +25,7 @@ func translate(t *testing.T, text string, environ map[string]string) (map[string
 }
 
 // A file as users have it is translated: comments, all separators, escapes, continued lines, and
-// keys that Downpour does not honour, for each of which there is a note.
+// keys that Downpour does not honour: each of these gets a note.
 func TestConf_Environment(t *testing.T) {
 	merged, notes := translate(t, `
 # --------- NETWORK ----------
@@ -319,8 +319,8 @@ var securityCases = []struct {
 	},
 }
 
-// The keys of a secured HBase count if Kerberos is on. The keytab must be named beside the
-// file; that it is not is an error, and not a connection without authentication.
+// The keys of a secured HBase count if Kerberos is on. The keytab must be named outside of the
+// file; if it is not, that is an error, and not a connection without authentication.
 func TestEnvironment_security(t *testing.T) {
 	for _, tc := range securityCases {
 		c, err := Parse("conf", []byte(tc.text))
@@ -349,7 +349,7 @@ func TestEnvironment_security(t *testing.T) {
 	}
 }
 
-// No value of a key that is not honoured is told, whether it is known or not and whatever the reason is: plugins and
+// No value of a key that is not honoured is shown, whether it is known or not and whatever the reason is: plugins and
 // HBase's client have passwords there.
 //
 //fault:secret-in-notes key, reason)) => key+t.conf.values[key], reason))

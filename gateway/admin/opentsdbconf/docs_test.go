@@ -41,7 +41,7 @@ func TestDocs_keys(t *testing.T) {
 		key, _, _ := strings.Cut(strings.TrimPrefix(line, "| `"), "`")
 		switch {
 		case !strings.HasPrefix(line, "| `"):
-		case slices.Contains(composed, key): // what two keys become is told in words
+		case slices.Contains(composed, key): // what two keys become is described in words
 			got = append(got, key)
 		default:
 			got = append(got, line)

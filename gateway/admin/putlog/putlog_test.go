@@ -64,8 +64,8 @@ func check(t *testing.T, when string, got []string, want ...string) {
 	}
 }
 
-// The first refusal is told at once, the others of a second in one line with their number and
-// the first of them. Who was silent for a second is told at once again.
+// The first refusal is logged at once, the others of a second in one line with their number and
+// the first of them. After a silent second a client's next refusal is logged at once again.
 func TestLog_oneLineASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, got := lines()

@@ -6,7 +6,7 @@ import (
 )
 
 // Parse refuses an origin that no browser would send, and names the one that it would send if that
-// is known. Beside another it only leaves it out.
+// is known. If there is another origin, it only leaves this one out.
 func TestParse(t *testing.T) {
 	f := func(text, want string) {
 		t.Helper()

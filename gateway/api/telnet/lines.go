@@ -151,7 +151,7 @@ func (c *conn) refuseUnfinished(line []byte, length int) {
 	}
 }
 
-// discardLine skips the rest of a line of which length bytes were read, and returns its error.
+// discardLine skips the rest of a line after length bytes of it were read, and returns its error.
 func (c *conn) discardLine(long *longError, length int) error {
 	for {
 		rest, err := c.in.ReadSlice('\n')

@@ -126,7 +126,7 @@ func (f *opsFeed) publish(ctx context.Context, u *live.Update) {
 	}
 }
 
-// Next implements source. Whoever is slow misses updates, and always gets the newest.
+// Next implements source. A slow client misses updates, and always gets the newest.
 func (s *opsSubscription) Next() *live.Update {
 	allowed := s.feed.allows(s.token) // a token may be revoked; the check holds no lock
 	f := s.feed

@@ -170,7 +170,7 @@ func TestLife(t *testing.T) {
 		<-time.After(20 * time.Second)
 		first := string(l.pingPayload())
 		l.addSent(100 * 16 << 10)
-		f(160) // 60 s, and 100 s for 1,600 KiB; nothing came meanwhile
+		f(160) // 60 s, and 100 s for 1,600 KiB; nothing came in that time
 		second := string(l.pingPayload())
 		l.gotPong(first)
 		f(20 + 60 + 100)

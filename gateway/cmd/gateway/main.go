@@ -97,7 +97,7 @@ func run(args []string, in io.Reader, out, errs io.Writer) error {
 	for _, n := range notes {
 		fmt.Fprintln(errs, n)
 	}
-	// Also wrong settings are shown: who asks for them may be looking for the fault.
+	// Wrong settings are shown, too: a user who asks for them may be looking for the fault.
 	if o.printConfig {
 		for _, v := range settings.List(cfg) {
 			fmt.Fprintf(out, "%s=%s\n", v.Name, v.Value)

@@ -47,7 +47,7 @@ func TestCloseStore(t *testing.T) {
 	}
 }
 
-// The program ends with the error of a start once the master, which was away then, says that a right is lacking.
+// The program ends with the error of a start once the master, which was away then, says that a right is missing.
 func TestServe_rights(t *testing.T) {
 	fake := hbasefake.For(t, hbasefake.Options{})
 	fake.CreateTable("tsdb", []string{"t"})

@@ -86,7 +86,7 @@ func TestProgram_refuses(t *testing.T) {
 	}
 }
 
-// No value of a key that is not honoured, no token and no word of a JAAS file is told at a start, when it fails, or by
+// No value of a key that is not honoured, no token and no word of a JAAS file is shown at a start, when it fails, or by
 // -print-config.
 func TestProgram_secrets(t *testing.T) {
 	dir := t.TempDir()

@@ -64,7 +64,7 @@ func (w *fourTables) run(args ...string) {
 	}
 }
 
-// made tells whether our own table is there.
+// made reports whether our own table is there.
 func (w *fourTables) made() bool {
 	w.Helper()
 	ok, err := w.st.TableExists(w.Context(), w.state)

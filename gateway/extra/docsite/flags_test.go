@@ -32,7 +32,7 @@ var (
 	lone     = regexp.MustCompile("^`--?([a-z][a-z0-9-]+)(?:[ =][^`]*)?`$")
 )
 
-// pagesOf are the texts of all pages but the list of changes, which also tells of what is gone.
+// pagesOf returns the texts of all pages except the list of changes, which also mentions what is gone.
 func pagesOf(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}

@@ -98,8 +98,8 @@ func TestParse_formats(t *testing.T) {
 	}
 }
 
-// Invalid options are refused with OpenTSDB's messages; of several, the one is told that OpenTSDB
-// finds first.
+// Invalid options are refused with OpenTSDB's messages; if there are several, the one that
+// OpenTSDB finds first is reported.
 func TestParse_refused(t *testing.T) {
 	f := func(text string, status int, want string) {
 		t.Helper()

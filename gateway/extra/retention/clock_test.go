@@ -49,8 +49,8 @@ func TestRun_clockAhead(t *testing.T) {
 	})
 }
 
-// With the right clock, and when it is ahead by no more than a few days, what is past goes; so it does when so many
-// may go as are told, when no earlier run is known, and without any point of late when the last run was.
+// With the right clock, or one at most a few days ahead, what is past is deleted. The same holds when the caller
+// allows that many rows, when no earlier run is known, and, if the last run was recent, without any recent point.
 func TestRun_clockRight(t *testing.T) {
 	both(t, func(w *world) {
 		w.job.Rules = parse(t, ". 30d")

@@ -14,7 +14,7 @@ import (
 	"downpour/pushdown/store"
 )
 
-// partly is a store of which some calls fail.
+// partly is a store that fails some calls.
 type partly struct {
 	store.Store
 	mu     sync.Mutex
@@ -56,7 +56,7 @@ func (p *partly) Apply(ctx context.Context, table string, mutations []store.Muta
 	return p.Store.Apply(ctx, table, mutations)
 }
 
-// partlyPast is a world of which each table has a row that is past and two that are not.
+// partlyPast is a world where each table has a row that is past and two that are not.
 func partlyPast(w *world) *partly {
 	st := &partly{Store: w.store}
 	w.job.Store, w.job.Rules = st, parse(w.T, ". 2d rollups=2d")

@@ -79,8 +79,8 @@ func (w *world) described() map[string]string {
 	return out
 }
 
-// The meta data of series of which no row is left goes: not of those that have a row, of points or of
-// rollups, of metrics that are kept, and what somebody has written.
+// The meta data of series that have no row left is deleted. That of series with a row of points or rollups, that of
+// metrics that are kept, and what somebody has written stay.
 func TestMeta(t *testing.T) {
 	both(t, func(w *world) {
 		w.job.Rules = parse(t, "^sys 2d 1h=20d\nnet keep\n")

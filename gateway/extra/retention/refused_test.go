@@ -18,7 +18,7 @@ import (
 )
 
 // TestWorker_noWrites: for two hours the servers refuse deletions, from the middle of a run on. The log says
-// it, no younger row is gone, and a worker that begins meanwhile deletes the rest once it can.
+// so, no younger row is gone, and a worker that begins in the meantime deletes the rest once it can.
 func TestWorker_noWrites(t *testing.T) {
 	for _, r := range []*hbasefake.RefusedWrites{
 		{Exception: "org.apache.hadoop.hbase.RegionTooBusyException"},

@@ -57,7 +57,7 @@ func working(t *testing.T, ruled string, f func(w *world, log *logtest.Log, star
 }
 
 // A worker deletes what is past at its start and then within the hour after it is past, and finds late
-// points within a day. A second worker beside it, or after it, makes no runs of its own.
+// points within a day. A second worker, next to it or after it, makes no runs of its own.
 func TestWorker(t *testing.T) {
 	working(t, ". 2d", func(w *world, log *logtest.Log, start func() func()) {
 		t := w.T                                   // of the simulated time
@@ -262,8 +262,8 @@ func crowdedWorld(w *world) *crowded {
 	return st
 }
 
-// When only the place of deleted rows cannot be given back, that alone is tried again until it
-// works; rows that are past meanwhile go as ever.
+// When only the place of deleted rows cannot be given back, that alone is retried until it
+// works; rows that become past in the meantime are deleted as usual.
 func TestWorker_place(t *testing.T) {
 	working(t, ". 2d rollups=2d", func(w *world, log *logtest.Log, start func() func()) {
 		t := w.T // of the simulated time
@@ -315,8 +315,8 @@ func TestRunNow_place(t *testing.T) {
 	})
 }
 
-// One at a time has its turn; whoever takes one waits for it, or until its context ends. What is
-// saved is there for the next one.
+// One worker at a time has its turn. A caller of Take waits for it, or until its context ends. What is saved is there
+// for the next one.
 func TestLocal(t *testing.T) {
 	l := retention.NewLocal()
 	first, ok, err := l.Try(t.Context())
@@ -383,7 +383,7 @@ func TestRun_rate(t *testing.T) {
 	})
 }
 
-// A worker's metrics tell what it has deleted, when a run was last at its end, and that one was refused.
+// A worker's metrics show what it has deleted, when a run last reached its end, and that one was refused.
 func TestWorker_metrics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := embedded(t, rand.New(rand.NewPCG(3, 3)))

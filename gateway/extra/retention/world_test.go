@@ -199,7 +199,7 @@ func (w *world) draw(n int) {
 
 var ages = []string{"1h", "2d", "36h", "3d", "5d", "100h", "keep"}
 
-// drawRules draws rules, of which some match and some hide others.
+// drawRules draws rules; some match, and some hide others.
 func (w *world) drawRules() string {
 	patterns := []string{"^sys\\.", "cpu", "mem$", "^net", "in", ".", "^none$"}
 	var b strings.Builder

@@ -87,7 +87,7 @@ func TestBackup(t *testing.T) {
 	}
 }
 
-// Wrong arguments, a place in the store, and a store on HBase are told.
+// Wrong arguments, a place in the store, and a store on HBase are reported.
 func TestBackup_refused(t *testing.T) {
 	defer http.DefaultClient.CloseIdleConnections()
 	dir := filepath.Join(t.TempDir(), "data")
@@ -202,8 +202,8 @@ func (s *fullSoon) Features() store.Features {
 
 func (s *fullSoon) Writable() error { return fmt.Errorf("%w, says the test", store.ErrFull) }
 
-// A checkpoint is given up when the gateway ends, and when the store needs the room. Who has it is
-// told, and a backup of it fails.
+// A checkpoint is given up when the gateway ends, and when the store needs the room. The client
+// that has it is notified, and a backup of it fails.
 func TestServedCheckpoint_givenUp(t *testing.T) {
 	defer http.DefaultClient.CloseIdleConnections()
 	for _, reason := range []string{"the gateway ends", "the store needs its room"} {

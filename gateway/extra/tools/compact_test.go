@@ -86,7 +86,7 @@ func TestCompact(t *testing.T) {
 	}
 }
 
-// TestCompact_refused: wrong arguments and stores are told, and an embedded store needs nothing.
+// TestCompact_refused: wrong arguments and stores are reported, and an embedded store needs nothing.
 func TestCompact_refused(t *testing.T) {
 	p := onHBase(t)
 	for _, c := range []struct {
@@ -175,7 +175,7 @@ func TestCompact_waits(t *testing.T) {
 	})
 }
 
-// asking tells of each look at a table's rows by their keys.
+// asking reports each read of a table's rows by their keys.
 type asking struct {
 	*hbase.Store
 	table string

@@ -130,7 +130,7 @@ func withFaults(p *place, st tools.Store) {
 	}
 }
 
-// withPast lays damaged rows, of which some are past by the rules that it sets.
+// withPast lays damaged rows; some of them are past by the rules that it sets.
 func withPast(p *place) {
 	p.hourly("fsck")
 	gateway.SettingsOf[retention.Settings](p.cfg).Retention = write(p.T, "^m.$ 2d\n")
@@ -245,7 +245,7 @@ func TestDryRun_backup(t *testing.T) {
 	dry(p, "", "lies in the data directory", "backup", filepath.Join(data, "x"))
 	dry(p, "", "is no directory", "backup", write(t, "a file"))
 	dry(p, "", "holds none", "restore", top)
-	p.serve(func(url string, _ tools.Store) { // beside a gateway that has the store open
+	p.serve(func(url string, _ tools.Store) { // next to a gateway that has the store open
 		if err := p.tool(url, nil, "backup", "-dry-run", to); err != nil ||
 			!strings.HasPrefix(p.out.String(), dryLine) {
 			t.Errorf("%v: %s", err, &p.out)

@@ -442,7 +442,7 @@ func TestFsck_from(t *testing.T) {
 	}
 }
 
-// A run that is interrupted tells what it has done, and where to go on.
+// A run that is interrupted reports what it has done, and where to go on.
 func TestFsck_interrupted(t *testing.T) {
 	p := salted(t, 60, 60)
 	var stop context.CancelFunc

@@ -88,7 +88,7 @@ func (s *reader) Next() ([]store.Row, error) {
 	return s.Scanner.Next()
 }
 
-// salted lays rows of many salt buckets, of which some are of orphans, and returns how many.
+// salted lays rows of many salt buckets, some of them of orphans, and returns how many.
 func salted(t *testing.T, rows, orphans int) *place {
 	t.Helper()
 	files := vfs.NewMem()

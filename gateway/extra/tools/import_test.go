@@ -389,7 +389,7 @@ func TestExport(t *testing.T) {
 	p.said("left out: 4 names, annotations") // one name, and three TSMeta
 }
 
-// Names are exported and asked for literally, also if a part of them has a meaning in a query.
+// Names are exported and requested literally, even if a part of them has a meaning in a query.
 func TestExport_names(t *testing.T) {
 	p := embedded(t)
 	p.cfg.AllowSpecialChars = ":{"

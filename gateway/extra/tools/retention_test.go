@@ -169,8 +169,8 @@ func TestRetention_refused(t *testing.T) {
 	}
 }
 
-// With -meta the series of which no row is left lose their meta data, here and through a gateway; plan counts
-// them. A series of a metric that is kept has its own on.
+// With -meta the series that have no row left lose their meta data, here and through a gateway; plan counts them.
+// A series of a metric that is kept still has its own.
 func TestRetention_meta(t *testing.T) {
 	for name, open := range places {
 		t.Run(name, func(t *testing.T) {

@@ -65,8 +65,8 @@ m1 1356998416 7 host=webm1
 m1 1356998401250 3 host=webm1
 `
 
-// A scan prints the rows of the hours and series that it is asked for, in OpenTSDB's form or as
-// import lines, from the store and through a gateway.
+// A scan prints the rows of the requested hours and series, in OpenTSDB's form or as import
+// lines, from the store and through a gateway.
 func TestScan(t *testing.T) {
 	p := embedded(t)
 	p.use(p.scanned)
@@ -209,7 +209,7 @@ func TestScan_deleteThenImport(t *testing.T) {
 		one := fsck.Cell{Qualifier: []byte{0, 0x20}, Value: []byte{1}}
 		rows := []damage.Row{
 			row(m1.Metric, 1356998400, m1.Tags, one,
-				// NaN, an infinite value, and three points of which one is infinite.
+				// NaN, an infinite value, and three points, one of them infinite.
 				fsck.Cell{Qualifier: []byte{0, 0x3B}, Value: []byte{0x7F, 0xC0, 0, 0}},
 				fsck.Cell{Qualifier: []byte{0, 0x4F}, Value: []byte{0x7F, 0xF0, 0, 0, 0, 0, 0, 0}},
 				fsck.Cell{Qualifier: []byte{0, 0x50, 0, 0x6B, 0, 0x70}, Value: []byte{5, 0x7F, 0x80, 0, 0, 7, 0}}),

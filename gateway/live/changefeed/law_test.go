@@ -250,7 +250,7 @@ func TestLaw_polled(t *testing.T) {
 	}
 }
 
-// Views that begin where the older hours end, of which the result cache has what they made of the
+// Views that begin where the older hours end, while the result cache has what these made of the
 // groups, show at every tick what a fresh query without a cache shows: whatever is written, also
 // into the older hours, and whenever views are loaded.
 //

@@ -188,7 +188,7 @@ func TestDelay(t *testing.T) {
 		}
 		d.scanEnded(at)
 	}
-	f(0, time.Hour, 0) // before the first scan a point tells nothing
+	f(0, time.Hour, 0) // before the first scan a point means nothing
 	f(0, 80*time.Second, 80*time.Second)
 	f(time.Second, 11*time.Second, 80*time.Second)
 	f(time.Second, -time.Hour, 80*time.Second) // a clock that is ahead

@@ -113,7 +113,7 @@ func (s *subQuery) update(ctx context.Context, p *engine.Prepared, now time.Time
 	}
 	if err != nil {
 		// Whatever the reason: running the query in full decides what the client
-		// is told.
+		// gets.
 		s.close()
 		if ctx.Err() != nil { // the time of the tick is over, as when the load could not reach the store
 			return news{}, err
@@ -123,7 +123,7 @@ func (s *subQuery) update(ctx context.Context, p *engine.Prepared, now time.Time
 	return n, nil
 }
 
-// mustRunInFull tells whether the sub-query cannot have a view.
+// mustRunInFull reports whether the sub-query cannot have a view.
 func (s *subQuery) mustRunInFull(p *engine.Prepared) bool {
 	return s.noView || p.Empty() || incremental.Covers(p.Plan) != ""
 }

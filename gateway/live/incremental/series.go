@@ -75,8 +75,8 @@ func (t *View) replaceBase(s *series, begin, end int64, with column) error {
 	return t.checkOlder(s)
 }
 
-// extent returns the window from the first to the last point of two columns, at
-// least one of which has points.
+// extent returns the window from the first to the last point of two columns. At
+// least one of them has points.
 func extent(a, b *column) (w Window) {
 	w = Window{always.To, always.From}
 	for _, c := range []*column{a, b} {

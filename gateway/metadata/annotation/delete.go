@@ -78,8 +78,8 @@ func (n *Catalog) visit(ctx context.Context, tsuid string, from, to int64, each 
 		Stop:  append(s.AppendRowKey(nil, metric, hourOf(to), tags), 0),
 	}
 
-	// Between this series' hours lie the rows of others; Exact leaves out those that have more
-	// tags besides these.
+	// Between this series' hours lie the rows of others; Exact leaves out those that have other
+	// tags in addition to these.
 	keys := &store.KeyPattern{Head: s.HeadWidth(), NameLen: s.TagKWidth, ValueLen: s.TagVWidth, Exact: true}
 	for _, p := range s.AppendPairs(nil, tags) {
 		keys.Wants = append(keys.Wants, store.Want{Name: p.K, Values: [][]byte{p.V}})

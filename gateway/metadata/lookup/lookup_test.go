@@ -108,7 +108,7 @@ func (f *fixture) fill(t testing.TB, s store.Store, names *uid.Dictionary) {
 	slices.SortFunc(f.series, func(a, b Series) int { return slices.Compare(a.TSUID, b.TSUID) })
 }
 
-// naive tells whether a query admits a series, by its names and without any index.
+// naive reports whether a query admits a series, by its names and without any index.
 func naive(q Query, s Series) bool {
 	if q.Metric != nil && *q.Metric != Any && *q.Metric != s.Metric {
 		return false

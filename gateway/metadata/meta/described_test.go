@@ -12,7 +12,7 @@ import (
 	"downpour/pushdown/store/faultstore"
 )
 
-// listener records the series that it is told of.
+// listener records the series that it gets.
 type listener struct {
 	mu    sync.Mutex
 	told  [][]string

@@ -284,8 +284,8 @@ func TestCut_manyHours(t *testing.T) {
 	}
 }
 
-// A plan without buckets is aligned if all its parts are of whole hours: a time of which another
-// part has some series cannot be finished. Neither can one be in another salt bucket, with
+// A plan without buckets is aligned if all its parts are of whole hours: a time cannot be finished if
+// another part has some of its series. Neither can one be in another salt bucket, with
 // corrections, or of an aggregator that needs all values.
 func TestCutPlan_aligned(t *testing.T) {
 	s := encoding.DefaultSchema()

@@ -157,7 +157,7 @@ func (s *spoiled) Next(ctx context.Context) (batch.Record, error) {
 	switch s.kind {
 	case 0: // the connection breaks: lost, or half sent
 		return nil, wire.ErrServer
-	case 1: // the stream ends early without a fault of the connection, which the end mark tells
+	case 1: // the stream ends early without a fault of the connection: the end mark shows that
 		return nil, wire.ErrIncomplete
 	case 2: // late
 		select {

@@ -267,7 +267,7 @@ func TestSizes_forget(t *testing.T) {
 }
 
 // The second run of a query is cut by the sizes that the first one has read: explain and the trace
-// tell these, and the answer stays the same.
+// show these, and the answer stays the same.
 func TestRun_bySize(t *testing.T) {
 	m, s := table(true)
 	e := New(quiet(m, nil, &scripted{name: "a:1", store: m}, &scripted{name: "b:1", store: m}))

@@ -45,7 +45,7 @@ type spends struct {
 
 func (s spends) Spend(ctx context.Context, _, _ int64) error { return s.h.spending(ctx, s.q) }
 
-// newHeld returns a board of which an engine waits for ever until an equal query has ended.
+// newHeld returns a board whose engines wait for ever until an equal query has ended.
 func newHeld(t *testing.T) *held {
 	seed := seedtest.Of(t)
 	b := newBoard(t, rand.New(rand.NewPCG(seed, 0)), embedded(t))

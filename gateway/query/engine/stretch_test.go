@@ -140,7 +140,7 @@ func TestStretch_notInVain(t *testing.T) {
 		} else {
 			b.putAt(boardHours - 1)
 		}
-		// The board asks twice without a write in between, of which the first is traced.
+		// The board asks twice without a write in between. The first ask is traced.
 		_, text := b.traced(q)
 		made = strings.Contains(text, "merge older hours") || strings.Contains(text, "older hours from memory")
 		if i < 6 && made {

@@ -25,7 +25,7 @@ func (e *Entry) Cost() Cost {
 	return Cost{Points: e.read.points.Load(), Bytes: e.read.bytes.Load(), Memory: e.account.Held()}
 }
 
-// talliedBudget tells a query's tally of what is spent.
+// talliedBudget adds what is spent to a query's tally.
 type talliedBudget struct {
 	operator.Budget
 	read *tally

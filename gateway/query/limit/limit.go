@@ -81,7 +81,7 @@ func (l *Limits) Enter(ctx context.Context, class memory.Class) (context.Context
 	return context.WithValue(ctx, heavySlotKey{}, e.slot), e
 }
 
-// Computed tells that only sending the answer is left. The query is not heavy any more,
+// Computed says that only sending the answer is left. The query is not heavy any more,
 // but holds its memory until Close.
 func (e *Entry) Computed() { e.slot.release() }
 

@@ -385,7 +385,7 @@ func TestBounds_ahead(t *testing.T) {
 	}
 }
 
-// What a series adds to a group of which all values are kept is counted, as many buckets as it may have values in.
+// What a series adds to a group whose values are all kept is counted, as many buckets as it may have values in.
 func TestBounds_gathered(t *testing.T) {
 	const each = 12
 	for _, c := range []struct {

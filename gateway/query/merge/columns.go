@@ -55,8 +55,8 @@ func (c *columns) init(p *scanplan.Plan, merger *Merger) (err error) {
 	return nil
 }
 
-// bytesNeeded returns the most that a span's columns may take beside its segments. It
-// is counted before they are made.
+// bytesNeeded returns the most that a span's columns may take in addition to its
+// segments. It is counted before they are made.
 func (c *columns) bytesNeeded(segments []*segment) int64 {
 	switch {
 	case c.windows != nil:

@@ -5,7 +5,7 @@ import (
 	"downpour/encoding/batch"
 )
 
-// HasData tells whether a row of a batch says that its series has points. A series
+// HasData reports whether a row of a batch says that its series has points. A series
 // whose points all lie outside the buckets is announced by one of these points, or
 // by a row without anything. A row that holds annotations alone says nothing about
 // points.

@@ -36,7 +36,7 @@ type Group struct {
 }
 
 // Finish makes the groups of everything added, sorted by Key, which is the order of the
-// answer. It is the last use of the merger but for Free. The error is ErrOrder, a
+// answer. It is the last use of the merger except for Free. The error is ErrOrder, a
 // *MemoryError, an *aggregate.InfinityError, an error of the bounds, or says how parts
 // contradict each other.
 func (m *Merger) Finish() ([]Group, error) {
@@ -107,7 +107,7 @@ func (m *Merger) groupSeries(spans []*seriesData) ([]groupMembers, error) {
 	return groups, m.account(int64(len(groups)) * groupBytes)
 }
 
-// groupBytes is about what a group takes beside its members and points.
+// groupBytes is about what a group takes without its members and points.
 const groupBytes = 200
 
 // aggregation makes groups one after the other, in memory that it uses again for each.

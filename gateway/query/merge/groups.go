@@ -2,9 +2,9 @@ package merge
 
 import "downpour/encoding"
 
-// Groups are the groups of Finish, described before their points are made: whoever
-// writes an answer knows all tags at its beginning, and sends a group while the next
-// one is merged. It is for one goroutine.
+// Groups are the groups of Finish, described before their points are made: a caller
+// that writes an answer knows all tags at its beginning, and sends a group while the
+// next one is merged. It is for one goroutine.
 type Groups struct {
 	// Described are the groups in the order of the answer, without points and notes.
 	Described []Group
@@ -14,7 +14,7 @@ type Groups struct {
 }
 
 // Groups describes the groups of everything added. Like Finish, it is the last use of
-// the merger but for Free.
+// the merger except for Free.
 func (m *Merger) Groups() (*Groups, error) {
 	a, groups, err := m.groupAll()
 	if err != nil {

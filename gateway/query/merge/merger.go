@@ -116,7 +116,7 @@ type segment struct {
 // PointBytes is the memory of one point of a group: time, bits, type.
 const PointBytes = 17
 
-// Estimated bytes of a span and of a segment beside their columns, and of one bucket
+// Estimated bytes of a span and of a segment without their columns, and of one bucket
 // and one point in columns.
 const (
 	spanBytes    = 200

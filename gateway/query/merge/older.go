@@ -261,7 +261,7 @@ func (st *OlderHours) beginTailsAt(t int64) {
 	st.tailsFrom = min(st.tailsFrom, s-s%encoding.RowSeconds)
 }
 
-// Estimated bytes of a member and of a group beside their columns.
+// Estimated bytes of a member and of a group without their columns.
 const (
 	olderMemberBytes = 200
 	olderGroupBytes  = 150

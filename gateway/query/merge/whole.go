@@ -11,7 +11,7 @@ import (
 	"downpour/pushdown/operator/aggregate"
 )
 
-// wholeGroup is a group of a plan of which one part has returned all partial aggregates: no
+// wholeGroup is a group of a plan whose partial aggregates were all returned by one part: no
 // series goes on in another part, so nothing is joined, and no span is looked up. Spans may
 // be a great many.
 type wholeGroup struct {
@@ -56,7 +56,7 @@ func (m *Merger) addWhole(p *partialPart, row *batch.Partial) error {
 	for _, n := range row.Notes {
 		g.notes = append(g.notes, m.memory.bytes.copy(n))
 	}
-	// The reader gives each row's spans memory of their own, but for the slice of them.
+	// The reader gives each row's spans memory of their own, except for the slice of them.
 	g.spans = make([][]byte, 0, len(row.Spans))
 	for i, id := range row.Spans {
 		if row.Flags[i]&batch.EdgeAnnotationsOnly == 0 {
@@ -67,7 +67,7 @@ func (m *Merger) addWhole(p *partialPart, row *batch.Partial) error {
 	return nil
 }
 
-// wholeSpanBytes is the memory of a span beside its bytes: in its group, and as TSUID.
+// wholeSpanBytes is the memory of a span in addition to its bytes: in its group, and as TSUID.
 const wholeSpanBytes = 2 * sliceBytes
 
 // group makes the group, without counting its points.

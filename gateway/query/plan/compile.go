@@ -25,7 +25,7 @@ import (
 // DefaultExpansionLimit is the default of tsd.query.filter.expansion_limit.
 const DefaultExpansionLimit = 4096
 
-// Options are what a plan depends on beside its query.
+// Options are what a plan depends on in addition to its query.
 type Options struct {
 	Schema encoding.Schema
 	Table  string // the data table
@@ -46,7 +46,7 @@ type Options struct {
 	MaxFilled int64
 	// MaxBytes is copied into the plan: it bounds the memory of the result.
 	MaxBytes int64
-	// Rollups are what there is beside raw data; nil for nothing.
+	// Rollups are what there is in addition to raw data; nil for nothing.
 	Rollups *Rollups
 }
 
@@ -232,7 +232,7 @@ func (c *compiler) checkFill(d *scanplan.Downsample) error {
 	return nil
 }
 
-// finish adds what depends on the metric, and makes sure that a plan of which Nothing is
+// finish adds what depends on the metric, and makes sure that a plan whose Nothing is
 // set admits no series.
 func (c *compiler) finish() {
 	p := c.out.Plan

@@ -14,7 +14,7 @@ import (
 // to that of the bucket.
 type ComputedRollup struct {
 	Interval *rollup.Interval
-	// Align is the time in s of which the borders between rollups and raw data are multiples:
+	// Align is a time in s. The borders between rollups and raw data are multiples of it:
 	// they lie between buckets and between raw rows.
 	Align int64
 

@@ -64,7 +64,7 @@ type keyFilters struct {
 	groupBy bool
 	// pattern are the values that OpenTSDB's row-key pattern admits; nil is any value.
 	pattern []encoding.UID
-	// post are the filters that must be checked beside the pattern.
+	// post are the filters that must be checked in addition to the pattern.
 	post []resolvedFilter
 }
 

@@ -45,7 +45,7 @@ func NeedsOf(sub *query.SubQuery, opt Options) Needs {
 		f := &sub.Filters[i]
 		n.TagKs = tagks.add(n.TagKs, f.TagK)
 		switch {
-		case byTSUID: // filters beside TSUIDs are applied to names
+		case byTSUID: // filters next to TSUIDs are applied to names
 		case f.Exact():
 			if len(f.Literals()) <= opt.expansionLimit() { // else it is applied to names
 				n.TagVs = tagvs.add(n.TagVs, f.Literals()...)

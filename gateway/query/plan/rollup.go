@@ -11,7 +11,7 @@ import (
 // Rollups are what the choice of a table depends on.
 type Rollups struct {
 	Config *rollup.Config
-	// TagKey is the tag that tells pre-aggregates apart, and RawValue its value where data
+	// TagKey is the tag that distinguishes pre-aggregates, and RawValue its value where data
 	// is not aggregated. Source: tsd.rollups.agg_tag_key, tsd.rollups.raw_agg_tag_value.
 	TagKey, RawValue string
 	// Split reads raw data where a rollup may not be there yet. Now is the time of that, in

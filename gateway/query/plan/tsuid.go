@@ -8,7 +8,7 @@ import (
 )
 
 // byTSUID selects series by a list of TSUIDs, which must share a metric. A repeated one
-// counts once, and one that is not whole matches nothing. Filters beside TSUIDs
+// counts once, and one that is not whole matches nothing. Filters next to TSUIDs
 // are all applied to names: an unknown key is no error, and a series without the key is
 // kept only by not_* filters, and by wildcards of stars alone.
 // Source: TsdbQuery.configureFromQuery, createAndSetTSUIDFilter.

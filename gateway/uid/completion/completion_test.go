@@ -174,7 +174,7 @@ func (w *world) naive(text string, most int) (names []string, total int) {
 	return names[:min(most, len(names))], total
 }
 
-// word draws letters of which names are made, so that many match.
+// word draws letters for names, so that many match.
 func (w *world) word() string {
 	all := []string{"a", "B", "ab", "web", "Web1", "é", "x"}
 	return all[w.rng.IntN(len(all))]

@@ -44,7 +44,7 @@ func newList(names []name) *list {
 	return l
 }
 
-// fold returns a name without capitals. Names are ISO-8859-1, of which no small letter takes more or fewer bytes.
+// fold returns a name without capitals. Names are ISO-8859-1, where no small letter takes more or fewer bytes.
 func fold(name string) string { return strings.ToLower(name) }
 
 // span is the place of name i, without its line feed.

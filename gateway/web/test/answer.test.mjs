@@ -33,7 +33,7 @@ test('groups come, change and go', () => {
   a.apply({ type: 'delta', groups: [{ group: 2, ...about('m', 'c') }, { group: 0, ...about('m', 'z') }], removed: [1], upserts: [{ group: 2, dps: [[10, 9]] }], deletes: [] });
   assert.deepEqual([...a.groups.keys()].sort(), [0, 2]);
   assert.equal(a.groups.get(0).tags.host, 'z');
-  assert.equal(points(a, 0).length, 3); // described anew, the points stay
+  assert.equal(points(a, 0).length, 3); // described again, the points stay
   assert.deepEqual(points(a, 2), [[10, 9]]);
 });
 

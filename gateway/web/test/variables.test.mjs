@@ -152,7 +152,7 @@ test('a question has the values of others as alternatives', () => {
   assert.equal(questionOf(v, { dc: ['eu'], rack: [] }), null);
 });
 
-// asking is a server with series, of which it tells as many as are asked for.
+// asking is a server with series; it returns as many of them as are requested.
 function server(hosts, tracked = true) {
   const requests = [];
   return {

@@ -19,7 +19,7 @@ import (
 )
 
 // watch looks at the memory until ctx ends. The first time that it is over the
-// bound the requests on their way are told, and the heap's profile is kept.
+// bound the requests on their way are reported, and the heap's profile is kept.
 func (r *run) watch(ctx context.Context) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -212,7 +212,7 @@ func (r *run) panics() {
 }
 
 // findAll asks for every point that was acknowledged. Where times leap, as from one request's
-// points to another's, it asks anew, so that no question reads hours without points.
+// points to another's, it starts a new question, so that no question reads hours without points.
 func (r *run) findAll(ctx context.Context) {
 	for s, points := range r.report.points {
 		slices.SortFunc(points, func(a, b hostile.Point) int { return int(a.Time - b.Time) })

@@ -30,7 +30,7 @@ type outcome struct {
 
 func (o *outcome) ok() bool { return o.err == nil && o.status >= 200 && o.status < 300 }
 
-// acknowledges tells whether every point of a put is promised: a 200 counts them.
+// acknowledges reports whether every point of a put is promised: a 200 counts them.
 func (o *outcome) acknowledges() bool {
 	return o.ok() && (len(o.body.head) == 0 || bytes.Contains(o.body.head, []byte(`"failed":0`)))
 }
@@ -45,8 +45,8 @@ type answerBody struct {
 // headBytes is how much of an answer is shown.
 const headBytes = 400
 
-// outer bounds a request where nothing else does: whoever is not answered by then
-// never will be.
+// outer bounds a request where nothing else does: a client that is not answered by
+// then never will be.
 const outer = 4 * time.Minute
 
 // send does what a request says and returns its outcome. sent is called once
@@ -124,7 +124,7 @@ func misbehave(conn *net.TCPConn, q *hostile.Request) error {
 		return nil
 	}
 	if q.Manner == hostile.Unread {
-		time.Sleep(q.Stay) // nothing is read meanwhile
+		time.Sleep(q.Stay) // nothing is read in the meantime
 		return nil
 	}
 	_, err := io.Copy(io.Discard, conn) // until the server has had enough, or the client

@@ -85,7 +85,7 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	return &r.report, nil
 }
 
-// storm sends everything, with the client beside it and an eye on the memory.
+// storm sends everything, with the client next to it and an eye on the memory.
 func (r *run) storm(ctx context.Context, beside *beside) {
 	began := time.Now()
 	r.end = began.Add(r.For)

@@ -114,7 +114,7 @@ func serve(ctx context.Context, cfg settings.Pushdown, log *slog.Logger) error {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 
-	// Whoever sets it here expects it to be read. Otherwise only refused parts would show
+	// An operator who sets it here expects it to be read. Otherwise only refused parts would show
 	// that its tables and layout were not.
 	if path := os.Getenv("DOWNPOUR_OPENTSDB_CONF"); path != "" {
 		log.Warn(

@@ -63,7 +63,7 @@ func (f *Function) sumAbreast(s *State, dst *[]float64, values []float64) bool {
 // Needs reports what f is computed from.
 func (f *Function) Needs() Needs { return f.scalar.needs }
 
-// OfTwo is the result for values of which f needs two alone, in their order. s is scratch memory.
+// OfTwo is the result for values if f needs only two of them, in their order. s is scratch memory.
 func (f *Function) OfTwo(s *State, a, b float64) float64 {
 	f.Reset(s)
 	s.two = [2]float64{a, b}

@@ -118,8 +118,8 @@ func (f *Function) Reset(s *State) { s.a, s.b, s.n, s.keys = f.scalar.initial, 0
 // Update adds values, in order of time, to s. It does not keep or change values.
 func (f *Function) Update(s *State, values []float64) { f.scalar.update(s, values) }
 
-// Value is the result over the values added since Reset, of which there is at least
-// one. More may be added afterwards. Source: the runDouble methods of Aggregators.
+// Value is the result over the values added since Reset, at least one. More may be
+// added afterwards. Source: the runDouble methods of Aggregators.
 func (f *Function) Value(s *State) float64 { return f.scalar.value(s) }
 
 // Identity reports whether f is the function of the aggregator none, which

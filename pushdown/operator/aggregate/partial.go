@@ -206,7 +206,7 @@ func (f *Function) Tie(p *Partial, i int, v float64) bool {
 	return v == 0 && p.A[i] == 0 && math.Signbit(v) != math.Signbit(p.A[i])
 }
 
-// Finish writes the results at the times from index at on, at each of which a member
+// Finish writes the results at the times from index at on. At each of them a member
 // contributes.
 func (f *Function) Finish(p *Partial, at int, out []float64) {
 	if f.merging.AllAtOnce {

@@ -105,7 +105,7 @@ func (p *pacer) adjust() {
 	runtime.AddCleanup(new(canary), (*pacer).adjust, p)
 }
 
-// scannedBytes returns the bytes of which GOGC is a percentage: live data, stacks and
+// scannedBytes returns the bytes that GOGC is a percentage of: live data, stacks and
 // globals.
 func scannedBytes() int64 {
 	return read("/gc/heap/live:bytes", "/gc/scan/stack:bytes", "/gc/scan/globals:bytes")

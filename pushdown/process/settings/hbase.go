@@ -83,7 +83,7 @@ func (s *HBaseSecurity) validateTLS() (errs []error) {
 			errs, errors.New(
 				"DOWNPOUR_HBASE_TLS_CERT and DOWNPOUR_HBASE_TLS_KEY: only one of them is set, want both or none"))
 	}
-	// Whoever sets one of them thinks that TLS is spoken.
+	// An operator who sets one of them thinks that TLS is spoken.
 	if off := s.TLS == "" || s.TLS == "off"; off && (s.ClientCert != "" || s.ClientKey != "") {
 		errs = append(
 			errs, errors.New(

@@ -26,7 +26,7 @@ func String() string {
 	return describe(info)
 }
 
-// Build returns the commit of which this program was built, "unknown" outside of a checkout, and Go's version.
+// Build returns the commit that this program was built from, "unknown" outside of a checkout, and Go's version.
 func Build() (commit, goVersion string) {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -31,8 +31,8 @@ func TestWorker_months(t *testing.T) {
 		time.Sleep(24 * time.Hour)
 		cancel()
 		w.all.Wait()
-		// Four passes over the newest hours, of which none has a row; the walk: the first row of each metric,
-		// the newest month, of which another day is over, and the other months that have rows.
+		// Four passes over the newest hours, none of which has a row; the walk: the first row of each metric,
+		// the newest month, in which another day is over, and the other months that have rows.
 		const look, day = 3, 30
 		bound := int64((young+1)*(4*(look+1)+1+day+look+1) + months*(look+1))
 		n := a.Asked.Load() - before

@@ -33,7 +33,7 @@ func startByNodes(t *testing.T, opts hbasefake.Options, pick func(*hbasefake.Clu
 	return &cluster{T: t, Cluster: fake, st: st, ctx: ctx}
 }
 
-// Rows are written and read, and tables made, with the addresses that nodes tell: masters,
+// Rows are written and read, and tables made, with the addresses that nodes report: masters,
 // region servers, or both.
 func TestNodes_calls(t *testing.T) {
 	master := func(c *hbasefake.Cluster) []string { return c.Nodes()[:1] }

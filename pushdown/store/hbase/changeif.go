@@ -75,7 +75,7 @@ func (st *Store) sendAll(ctx context.Context, table, family string, actions []*c
 			continue
 		}
 
-		// Asked again, the server would answer the same.
+		// On a retry the server would answer the same.
 		if errors.Is(err, errUnconditional) {
 			return err
 		}

@@ -32,9 +32,9 @@
 //   - scan.go: Scan reads region after region. The server prepares its next reply
 //     while the caller works on the last one. After a failure the scan continues
 //     after the last row that was delivered whole.
-//   - filter.go and rowregex.go: translate the row filter: key ranges, of which each
-//     region gets its own, and a regular expression for tags. Ranges of columns that
-//     are prefixes, as those of rollups are, become one filter.
+//   - filter.go and rowregex.go: translate the row filter: key ranges (each region gets
+//     its own) and a regular expression for tags. Ranges of columns that are
+//     prefixes, as those of rollups are, become one filter.
 //   - scanrequest.go: the requests that open, continue and close a server's
 //     scanner.
 //   - packages regions and calls: as for a put.

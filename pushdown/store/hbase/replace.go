@@ -44,7 +44,7 @@ import (
 //     an end, until the next run. It is the same if step 3 drops the row.
 //   - Two jobs that replace the same row put their cells with the same timestamps. Only a job
 //     that still sees all old cells in step 3 continues, and both may: then they delete the
-//     same cells, of which each has put or seen the values.
+//     same cells, and each job has put or seen the values of these.
 //
 // The timestamps must be the servers'. Writers that set their own (OpenTSDB with
 // use_otsdb_timestamp) write a point again with the timestamp that it had: what they put

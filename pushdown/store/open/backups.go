@@ -28,8 +28,8 @@ func (b Backups) store() (dir string, opts pebble.Options, err error) {
 	return dir, pebble.Options{Logger: b.Config.Log, Grouping: b.Config.Schema.RowHours()}, nil
 }
 
-// BackUp makes a backup of a checkpoint of the store in a directory for backups, of which it
-// keeps some: all, if keep is 0. See pebble.BackUp.
+// BackUp makes a backup of a checkpoint of the store in a directory for backups. It keeps some
+// of the backups there: all, if keep is 0. See pebble.BackUp.
 func (b Backups) BackUp(ctx context.Context, checkpoint, to string, keep int,
 	done func(files, of int)) (store.BackupReport, error) {
 	dir, opts, err := b.store()

@@ -231,7 +231,7 @@ func walk(it *pebble.Iterator, keys []cellAt, got func(i int, value []byte, foun
 	left []cellAt, err error) {
 	alone, sought := 0, -1
 	for n, k := range keys {
-		// The iterator stands on the first key that is not before the last one asked for, or
+		// The iterator stands on the first key that is not before the last one sought, or
 		// behind all.
 		if sought < 0 || it.Valid() && compareKeys(it.Key(), k.key) < 0 {
 			if alone++; n-sought > 1 {

@@ -69,7 +69,7 @@ func sound(files vfs.FS, backup string, f func(s *Store) error) (err error) {
 	return errors.Join(f(s), s.Close())
 }
 
-// crashProgress is what writers were told before a moment.
+// crashProgress is what had been reported to writers before a moment.
 type crashProgress struct {
 	acked   []uint32
 	counted []int64

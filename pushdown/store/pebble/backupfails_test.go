@@ -15,7 +15,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 )
 
-// A backup of which something could not be read or written, or before which something could not be removed, is none.
+// If something of a backup could not be read or written, or could not be removed before it, there is no backup.
 func TestBackUp_failure(t *testing.T) {
 	mem := vfs.NewMem()
 	s, _, _ := smallStoreIn(t, mem)

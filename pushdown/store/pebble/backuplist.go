@@ -76,7 +76,7 @@ func readList(files vfs.FS, dir string) (*backupList, error) {
 			dir, listName, l.Format, listFormat, listFormatColumns)
 	}
 	for _, f := range l.Files {
-		// Whoever wrote the list must not make a restore read or write elsewhere.
+		// A list must not make a restore read or write elsewhere.
 		if !isStoreFile(f.Name) {
 			return nil, fmt.Errorf("backup %s: %s names the file %q, want those of a store", dir, listName, f.Name)
 		}

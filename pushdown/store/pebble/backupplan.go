@@ -14,7 +14,7 @@ import (
 )
 
 // PlanBackUp says what BackUp would write, and whether it could, and changes nothing. It needs no checkpoint: it
-// goes by the files of the store as they are, some of which may be gone, and others there, when the backup is made.
+// uses the files of the store as they are now. Some may be gone, and others there, when the backup is made.
 func PlanBackUp(_ context.Context, b Backup, opts Options) (report store.BackupReport, err error) {
 	opts = opts.withDefaults()
 	b.Checkpoint = checkpointPrefix // only its form is checked
@@ -64,7 +64,7 @@ func PlanBackUp(_ context.Context, b Backup, opts Options) (report store.BackupR
 	return report, nil
 }
 
-// The rights that access(2) is asked for: its W_OK and X_OK.
+// The rights that access(2) checks: its W_OK and X_OK.
 const (
 	mayWrite = 2
 	mayEnter = 1

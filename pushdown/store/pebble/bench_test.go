@@ -97,7 +97,7 @@ func scanAll(b testing.TB, s *Store) {
 }
 
 // BenchmarkScan reads 2.16 M points, 21.6 MB. state=loaded: the first scan
-// after the last Apply, nothing waited for (each iteration loads anew, so use
+// after the last Apply, nothing waited for (each iteration loads again, so use
 // -benchtime 3x); flushed: warm, after a flush; compacted: warm, settled.
 func BenchmarkScan(b *testing.B) {
 	for _, per := range []int{360, 60, 10, 1} {
@@ -149,8 +149,8 @@ func benchSettled(b *testing.B, compact bool) {
 }
 
 // BenchmarkApply appends 1,000 points of as many series, without fsync: the store is
-// in memory. versions=true: changes are counted, because somebody has asked for a
-// version token.
+// in memory. versions=true: changes are counted, because a version token was
+// requested.
 func BenchmarkApply(b *testing.B) {
 	for _, versions := range []bool{false, true} {
 		b.Run(fmt.Sprintf("versions=%v", versions), func(b *testing.B) { benchApply(b, versions) })

@@ -8,7 +8,7 @@ import (
 )
 
 // smallBlocks and largeBlocks keep the memory of ended scans for later ones: a query opens
-// many scans, each of which would grow a block of its own. The garbage collector may take it,
+// many scans, and each would grow a block of its own. The garbage collector may take it,
 // so that what a storm of queries needed does not stay. A scan that reads little at a time
 // must not hold the memory of one that read much, which nobody has reserved for it.
 var (

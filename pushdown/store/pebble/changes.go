@@ -199,7 +199,7 @@ func (c *changes) addGroup(name []byte, at uint64, running bool) (uint64, bool) 
 
 // Version returns a version token: the number of this opening of the store and the
 // number of the last change in the range, such as "1:5027"; see store.Versioner.
-// Tokens do not outlive the process. The family is not told apart.
+// Tokens do not outlive the process. Families are not distinguished.
 func (s *Store) Version(ctx context.Context, table, _ string, r store.KeyRange) (string, error) {
 	if err := s.begin(ctx); err != nil {
 		return "", err

@@ -62,8 +62,8 @@ func (s *Store) tryCheckpoint() (name string, err error) {
 
 	// The name is its mark in the log. All that is visible now comes before it, so a copy of the
 	// logs that has it, and is whole up to there, has all that was acknowledged. Pebble copies
-	// the newest log while it is written to, and nothing else would tell a copy that was read
-	// between two writes from one that is damaged.
+	// the newest log while it is written to, and nothing else would distinguish a copy that
+	// was read between two writes from one that is damaged.
 	if err := s.db.LogData([]byte(name), pebble.Sync); err != nil {
 		return "", err
 	}

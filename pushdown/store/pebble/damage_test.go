@@ -88,7 +88,7 @@ func (i image) with(name string, data []byte) image {
 	return out
 }
 
-// smallStore writes some batches, of which half are in tables and the others in
+// smallStore writes some batches, half of which are in tables and the others in
 // the log, some of them to a row that is sealed, and returns the directory as a kill and as a clean end leave it, and
 // what a scan answers.
 func smallStore(t testing.TB) (killed, closed image, want string) {

@@ -48,7 +48,7 @@ type elementLayout struct {
 	width int // of an element; 0: nothing is known of row keys
 }
 
-// layoutOf returns the layout of a grouping's row keys; the zero layout if a set could not tell
+// layoutOf returns the layout of a grouping's row keys; the zero layout if a set could not hold
 // it.
 func layoutOf(g Grouping) elementLayout {
 	head, width := g.Elements()

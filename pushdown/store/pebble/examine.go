@@ -138,8 +138,8 @@ func (e *examination) examineVersion() error {
 }
 
 // ofMarker returns the MANIFEST that holds, given the one that the marker names. That is another one if the named one
-// was never in the directory: a crash may leave its marker alone, and then the one before it holds. Whether
-// anything is missing there, its logs and tables tell.
+// was never in the directory: a crash may leave its marker alone, and then the one before it holds. Its
+// logs and tables show whether anything is missing there.
 func (e *examination) ofMarker(name string) (string, error) {
 	if slices.Contains(e.names, name) || slices.Contains(e.names, disk.CopyOf(name)) {
 		return name, nil

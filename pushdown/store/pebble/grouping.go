@@ -1,8 +1,8 @@
 package pebble
 
 // Grouping divides the rows of a store into groups, by their keys. The store
-// counts changes by group: the more groups a table has, the finer version tokens
-// tell changes of different rows apart. It also says how row keys are made. It is called for
+// counts changes by group: the more groups a table has, the more finely
+// version tokens distinguish changes of different rows. It also says how row keys are made. It is called for
 // every row that is written, from many goroutines. encoding.RowHours is the one of OpenTSDB's tables.
 type Grouping interface {
 	// Group returns the group of a row: a prefix, which is a view of the key, and a

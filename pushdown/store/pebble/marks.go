@@ -195,8 +195,8 @@ func (s *Store) groupsOf(table string, r store.KeyRange) (prefix string, w watch
 }
 
 // Mark implements store.Marker. A mark is the name of this store's marks and a number, such
-// as 9f3c2a1b00112233:17. Unlike version tokens it holds for later openings of the store. The
-// family is not told apart.
+// as 9f3c2a1b00112233:17. Unlike version tokens it holds for later openings of the store.
+// Families are not distinguished.
 func (s *Store) Mark(ctx context.Context, table, _ string, r store.KeyRange) (store.Mark, error) {
 	if err := s.begin(ctx); err != nil {
 		return store.Mark{}, err

@@ -26,8 +26,8 @@ var joiners = sync.Pool{New: func() any { return new(joiner) }}
 // iterates forward, and prepending each to a slice would be quadratic. The joined
 // bytes are buf[lo:hi]; at least mostHeader bytes stay free before them.
 //
-// It joins bytes and nothing else: it makes no columns of entries. It could not tell a compaction
-// from a read, and would have to do so for each scan that meets entries behind columns.
+// It joins bytes and nothing else: it makes no columns of entries. It could not distinguish a
+// compaction from a read, and would have to do so for each scan that meets entries behind columns.
 type joiner struct {
 	buf    []byte
 	lo, hi int

@@ -29,7 +29,7 @@ type Options struct {
 	// if another may follow. Default 300 ms; negative: never, and nothing else
 	// happens by the clock either, so that months are cheap to simulate.
 	IdleFlush time.Duration
-	// Grouping decides how finely version tokens tell changes apart, and which
+	// Grouping decides how finely version tokens distinguish changes, and which
 	// times a report of damage names. It has no part in what is stored. Default:
 	// all rows of a table are one group, and have no times.
 	Grouping Grouping

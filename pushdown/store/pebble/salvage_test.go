@@ -92,7 +92,7 @@ func (i image) unused() (names []string) {
 
 // If one bit of a log is flipped, the store refuses to open and names file and offset. Opened with
 // Salvage it has all batches but that one, logs how many bytes of which hours are lost, and keeps
-// the damaged log under another name, and files that it deletes otherwise. Afterwards it deletes as ever.
+// the damaged log under another name, and files that it deletes otherwise. Afterwards it deletes as usual.
 func TestSalvage_log(t *testing.T) {
 	seed := seedtest.Of(t)
 	rng := rand.New(rand.NewPCG(seed, 1))
@@ -303,7 +303,7 @@ func TestDamage_severalLogs(t *testing.T) {
 		}
 		got, told, err := reading(t, i, Options{Salvage: true})
 		if errors.Is(err, store.ErrNoTable) {
-			err = nil // the table was made in the first log; a gateway makes it anew
+			err = nil // the table was made in the first log; a gateway makes it again
 		}
 		if err != nil || len(got) >= len(want) || !strings.Contains(told, name) {
 			t.Errorf("%s, salvaged: %d bytes of %d, %v, want fewer bytes and the log named in: %s",

@@ -114,8 +114,8 @@ func (p *sealing) step(ctx context.Context) error {
 	return p.write()
 }
 
-// roomToSeal returns store.ErrFull where so little is free that the new form of rows, which is there besides
-// the old one for a while, could be why puts are refused.
+// roomToSeal returns store.ErrFull where so little is free that the new form of rows, which exists in addition
+// to the old one for a while, could be why puts are refused.
 func (s *Store) roomToSeal() error {
 	usage, err := s.opts.FS.GetDiskUsage(s.dir)
 	if err != nil {

@@ -40,8 +40,8 @@ func forReclaim(usage vfs.DiskUsage) uint64 {
 	return usage.AvailBytes - min(keep, usage.AvailBytes)
 }
 
-// checkSpace returns why writes are refused for want of space, nil if they are not.
-// They are not where the file system does not tell what is free.
+// checkSpace returns why writes are refused for lack of space, nil if they are not.
+// They are not where the file system does not say what is free.
 func (s *Store) checkSpace() error {
 	usage, err := s.opts.FS.GetDiskUsage(s.dir)
 	if err != nil {
@@ -56,7 +56,7 @@ func (s *Store) checkSpace() error {
 		store.ErrFull, s.dir, usage.AvailBytes>>10, reserve>>10)
 }
 
-// startBytes is what opening a database writes besides what was in its logs.
+// startBytes is what opening a database writes in addition to what was in its logs.
 const startBytes = 1 << 20
 
 // spaceToOpen returns why a database cannot be opened for want of space, nil if it

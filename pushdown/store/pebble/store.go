@@ -117,7 +117,7 @@ func (s *Store) begin(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	// While Close waits for the lock, a call that asked for it would wait behind Close.
+	// While Close waits for the lock, a call that requested it would wait behind Close.
 	if s.closing.Load() {
 		return store.ErrClosed
 	}

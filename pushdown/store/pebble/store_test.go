@@ -112,7 +112,7 @@ func TestReopen(t *testing.T) {
 	}
 }
 
-// The errors of Open tell a directory that is in use from one that cannot be written.
+// The errors of Open distinguish a directory that is in use from one that cannot be written.
 func TestLocked(t *testing.T) {
 	for name, files := range map[string]vfs.FS{"disk": vfs.Default, "memory": vfs.NewMem()} {
 		dir := filepath.Join(t.TempDir(), "data")

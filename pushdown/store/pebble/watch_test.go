@@ -190,7 +190,7 @@ func TestWatch_lost(t *testing.T) {
 	}
 }
 
-// A scan that begins after Watch has returned, and the watch, together tell every write: none is
+// A scan that begins after Watch has returned, and the watch, together report every write: none is
 // lost between the two.
 func TestWatch_noGap(t *testing.T) {
 	s := openWatched(t)

@@ -171,7 +171,7 @@ func (g generator) scan() store.Scan {
 	return s
 }
 
-// columns draws sorted, disjoint ranges of qualifiers, of which all, some or none are
+// columns draws sorted, disjoint ranges of qualifiers. All, some or none of them are
 // prefixes.
 func (g generator) columns() (out []store.KeyRange) {
 	var starts [][]byte

@@ -33,7 +33,7 @@ func (h *harness) exists(name string, want bool) {
 	}
 }
 
-// Get returns rows in the order asked for and leaves missing ones out.
+// Get returns rows in the requested order and leaves missing ones out.
 func testGet(h *harness) {
 	h.apply(h, put("a", "q1", "1"), put("a", "q2", "2"), mutation(store.Put, "a", "name", "n", "3"),
 		put("ab", "q", "4"), mutation(store.Put, "c", "id", "i", "5"), put("a\x00", "q", "6"))

@@ -229,8 +229,8 @@ func (s *scanner) scalar() (textRange, bool) {
 // unescaped reports whether a scanned string may hold a byte: printable ASCII that is not escaped.
 func unescaped(c byte) bool { return c >= ' ' && c < 0x7F && c != '"' && c != '\\' }
 
-// firstEscaped returns where in eight bytes, the first of which is the lowest, the first one
-// is that a scanned string may not hold; 8 if it may hold all.
+// firstEscaped returns the place, in eight bytes with the first one lowest, of the first byte
+// that a scanned string may not hold; 8 if it may hold all.
 func firstEscaped(eight uint64) int {
 	const (
 		ones = 0x0101010101010101

@@ -13,8 +13,8 @@ import (
 	"downpour/gateway/query/limit"
 )
 
-// A query is ended once; the second time, and once it is over, there are other words. What Done is
-// told has the cost of a query that failed.
+// A query is ended once; the second time, and once it is over, there are other words. What Done
+// gets has the cost of a query that failed.
 func TestLog_End(t *testing.T) {
 	var l Log
 	var told *Done

@@ -170,7 +170,7 @@ func conflict(t *testing.T, err error, now int64) {
 	}
 }
 
-// Each save is a version; one made from another version than that in force is told, and changes nothing.
+// Each save is a version. One made from a version other than the one in force gets a ConflictError and changes nothing.
 func TestStore_versions(t *testing.T) {
 	s, _ := open(t)
 	ctx := t.Context()
@@ -242,7 +242,7 @@ func rows(t *testing.T, cells store.Cells) (n int) {
 	return n
 }
 
-// The last 20 versions are kept, and the documents of others are removed, but for those of saves
+// The last 20 versions are kept, and the documents of others are removed, except for those of saves
 // under way.
 func TestStore_keeps(t *testing.T) {
 	s, cells := open(t)
@@ -274,8 +274,8 @@ func TestStore_keeps(t *testing.T) {
 	}
 }
 
-// Of many who save at once each version is one's, and all others are told. Everything that was
-// acknowledged is in the history.
+// When many writers save at once, each version belongs to one of them, and all others get a ConflictError. Everything
+// that was acknowledged is in the history.
 func TestStore_concurrent(t *testing.T) {
 	s, cells := open(t)
 	var mu sync.Mutex
@@ -353,7 +353,7 @@ func TestStore_lostReply(t *testing.T) {
 	}
 }
 
-// Without the table everybody is told what is missing.
+// Without the table every call reports what is missing.
 func TestStore_noTable(t *testing.T) {
 	s, _ := open(t)
 	s.Table = "other"

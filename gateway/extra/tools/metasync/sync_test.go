@@ -363,7 +363,7 @@ func (b *between) CompareAndPut(ctx context.Context, table string, c store.CellK
 	return b.Store.CompareAndPut(ctx, table, c, old, value)
 }
 
-// An object that another process writes meanwhile stays. The TSMeta of a series is written before
+// An object that another process writes in the meantime stays. The TSMeta of a series is written before
 // its counter, because a gateway takes a series with a counter for one that has both.
 func TestRun_othersWrite(t *testing.T) {
 	d := embedded(t, encoding.DefaultSchema())

@@ -8,7 +8,7 @@
 //	query      int32              if there are several sub-queries
 //
 // A file is written from its beginning to its end, so it may go to a pipe. Points wait until a row group is full.
-// Memory does not grow with their number but for the footer, which has an entry for each column of each group. The
+// Memory does not grow with their number, except for the footer, which has an entry for each column of each group. The
 // footer comes last, and no reader takes a file without it: one that was cut is not complete by mistake.
 //
 // The library's column writers are used, and not its bridge from Arrow's arrays, which would make the program a third

@@ -14,14 +14,14 @@ import (
 	"downpour/pushdown/store/faultstore"
 )
 
-// findings are kinds of damage to a UID table, and what a check tells of each.
+// findings are kinds of damage to a UID table, and what a check reports about each.
 var findings = []struct {
 	name   string
 	damage func(*table)
 	with   func(*uidcheck.Config) // the options of the repair; nil: fix
-	check  string                 // what a check without repairs tells
+	check  string                 // what a check without repairs reports
 	then   map[string]string      // cells that differ after the repair from those before the damage; "": no cell
-	left   string                 // what the next check tells
+	left   string                 // what the next check reports
 }{{
 	name: "a UID without its name", damage: func(t *table) { t.set(u(1), "name", "metrics", nil) },
 	check: `error: metrics: "a" has UID 000001, which leads back to no name; fix: 000001 leads back to "a"`,
@@ -252,7 +252,7 @@ func TestRun_usedUIDsStay(t *testing.T) {
 }
 
 // The search for rows with a stray UID ends once each has been found: here at the first of 1500
-// rows, so that no progress is told, and without a read of the second table.
+// rows, so that no progress is reported, and without a read of the second table.
 func TestRun_usedUIDsEndTheSearch(t *testing.T) {
 	for _, kind := range []encoding.UIDKind{encoding.UIDMetric, encoding.UIDTagV} {
 		inner := embedded(t)

@@ -22,7 +22,7 @@ var tables = tablestest.Specs(encoding.DefaultSchema())
 
 func embedded(t *testing.T) store.Store { return opentest.Embedded(t, tables...) }
 
-// table is a UID table, with the lines that the last check has told.
+// table is a UID table, with the lines that the last check has reported.
 type table struct {
 	*testing.T
 	store.Store

@@ -119,7 +119,7 @@ func TestRun_namesChangeMeanwhile(t *testing.T) {
 }
 
 // A change that another process has half made when the table is read is not repaired: the check
-// waits for Settle before it repairs, and the process completes the change meanwhile.
+// waits for Settle before it repairs, and the process completes the change in the meantime.
 func TestRun_awaitsOthers(t *testing.T) {
 	for name, test := range map[string]struct{ half, rest func(*table) }{
 		"an assignment": {

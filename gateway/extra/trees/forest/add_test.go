@@ -13,8 +13,8 @@ import (
 	"downpour/pushdown/store"
 )
 
-// The work of the expressions of all trees for one series has one bound, of which each tree has
-// a share that the trees before it cannot use up.
+// The work of the expressions of all trees for one series has one bound. Each tree has a share
+// of it that the trees before it cannot use up.
 func TestAdd_work(t *testing.T) {
 	g := onPebble(t)
 	heavy := func(n int, more ...tree.Rule) int {

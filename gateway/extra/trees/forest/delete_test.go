@@ -91,7 +91,7 @@ func TestCreate_leftovers(t *testing.T) {
 	})
 }
 
-// Trees finds all trees beside keys that belong to no tree, also behind a gap in the ids.
+// Trees finds all trees among keys that belong to no tree, also after a gap in the ids.
 func TestTrees_strayKeys(t *testing.T) {
 	both(t, func(t *testing.T, g *grove) {
 		for range 2 {

@@ -149,7 +149,7 @@ func TestSync_treeChanges(t *testing.T) {
 	}
 }
 
-// A treesync reads the trees anew, and so sees a tree that another process has just made.
+// A treesync reads the trees again, and so sees a tree that another process has just made.
 func TestSync_othersTrees(t *testing.T) {
 	g := onPebble(t)
 	other := g.beside(g.st)

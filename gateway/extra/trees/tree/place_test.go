@@ -220,7 +220,7 @@ func TestPlace_memory(t *testing.T) {
 	f(value, Rule{Type: Metric, Separator: `\.`, DisplayFormat: "one"})
 	f(strings.Repeat(".", 127)+"b", Rule{Type: Metric, Separator: `\.`})
 
-	// Messages beyond the bound are replaced by "…", before the last one, which tells the result.
+	// Messages beyond the bound are replaced by "…", before the last one, which gives the result.
 	rules := make([]Rule, MaxRules)
 	for i := range rules {
 		rules[i] = Rule{Type: TagK, Field: strings.Repeat("k", MaxText), Order: i, Level: i / 128}

@@ -73,7 +73,7 @@ func (s *shared) lead(ctx context.Context, r *Request, key resultcache.ID, b *sh
 	batch := *r
 	if s.sharing.isShared(b) {
 		// The stages call share with the answer. One from the result cache must be proven by then,
-		// because each query waits for no proofs but its own: hence no Proofs.
+		// because each query waits only for its own proofs, so there are no Proofs.
 		batch.share, batch.Proofs = dismiss, nil
 	}
 	// This looks into the result cache again: others may have cached the answer during the wait.

@@ -124,7 +124,7 @@ func joined(a, b *merge.Group) merge.Group {
 		same := i > 0 && bytes.Equal(all[i-1].K, t.K)
 		switch {
 		case same && bytes.Equal(all[i-1].V, t.V): // both groups have the tag
-		// The key has two values, of which t is the later or the earlier one.
+		// The key has two values; t is the later or the earlier one.
 		case same || i+1 < len(all) && bytes.Equal(all[i+1].K, t.K) && !bytes.Equal(all[i+1].V, t.V):
 			out.Aggregated = append(out.Aggregated, t.K)
 		default:

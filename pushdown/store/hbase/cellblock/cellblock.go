@@ -25,7 +25,7 @@ const (
 // (HConstants.LATEST_TIMESTAMP).
 const ServerTime = math.MaxInt64
 
-// Overhead is the bytes of a cell besides its row, family, qualifier and value:
+// Overhead is the bytes of a cell other than its row, family, qualifier and value:
 // lengths 4+4+4+2+1, timestamp 8, type 1.
 const Overhead = 24
 

@@ -13,7 +13,7 @@ import (
 	"downpour/pushdown/process/login"
 )
 
-// file is one as OpenTSDB's users have it, with what Java allows besides.
+// file is one as OpenTSDB's users have it, with what else Java allows.
 const file = `/* of OpenTSDB
  */
 Client {

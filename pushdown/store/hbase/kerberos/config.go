@@ -233,7 +233,7 @@ func (t *confText) readDir(dir string, depth int) error {
 	return nil
 }
 
-// parsed calls a parser of gokrb5, some of which panic over what they cannot parse.
+// parsed calls a parser of gokrb5. Some of them panic over what they cannot parse.
 func parsed[T any](parse func() (T, error)) (out T, err error) {
 	defer func() {
 		if r := recover(); r != nil {

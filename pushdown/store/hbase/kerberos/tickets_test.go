@@ -174,7 +174,7 @@ func TestTickets_shared(t *testing.T) {
 	}
 }
 
-// Whoever waits for a ticket ends with its context.
+// A call that waits for a ticket ends with its context.
 func TestTickets_context(t *testing.T) {
 	p, c := play(time.Hour)
 	p.wait = make(chan struct{})

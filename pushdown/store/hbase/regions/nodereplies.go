@@ -14,7 +14,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 )
 
-// The replies of a bootstrap node, of which everything is an unknown field of an empty
+// The replies of a bootstrap node: everything in them is an unknown field of an empty
 // message. HBase 2.6.4 gave this location of hbase:meta, region and server:
 //
 //	0a 40                     field 1, a location: 64 bytes
@@ -54,7 +54,7 @@ func parseActiveMaster(reply *emptypb.Empty) (string, error) {
 	return "", fmt.Errorf("active master: %w", errNodeUnaware)
 }
 
-// parseMasters reads the reply to GetMasters: the masters, of which one is the active one. This is how one of
+// parseMasters reads the reply to GetMasters: the masters, one of which is the active one. This is how one of
 // HBase 1.7.2 is named:
 //
 //	0a 1a                     field 1, a master: 26 bytes

@@ -205,7 +205,7 @@ func TestNodes_reconnects(t *testing.T) {
 	}
 }
 
-// What no node can tell is an error that says what each of them answered.
+// What no node can answer is an error that says what each of them answered.
 func TestNodes_errors(t *testing.T) {
 	all := func(c *hbasefake.Cluster) []string { return c.Nodes() }
 	quick := func(cfg *Config) { cfg.RetryTimeout = time.Nanosecond }

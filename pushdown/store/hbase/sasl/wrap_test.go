@@ -217,8 +217,8 @@ func TestWrap_manyTokens(t *testing.T) {
 	}
 }
 
-// A token of which one bit is another, one that comes twice, and one behind a missing
-// one are refused.
+// A token with one bit changed, one that comes twice, and one behind a missing one are
+// refused.
 //
 //fault:changed-token-opened !hmac.Equal => false && !hmac.Equal
 func TestWrap_refused(t *testing.T) {

@@ -309,7 +309,7 @@ func TestEncodeOpening(t *testing.T) {
 }
 
 // A version token of regions that do not change costs a call for each region and
-// one for hbase:meta, of which no row is read unless hbase:meta has changed.
+// one for hbase:meta. No row of hbase:meta is read unless it has changed.
 func TestVersion_calls(t *testing.T) {
 	c := start(t, hbasefake.Options{})
 	c.fill(9, "r0003", "r0006")

@@ -17,8 +17,7 @@ import (
 )
 
 const (
-	// maxVersionRegions bounds the regions of one version token, each of which
-	// costs a call.
+	// maxVersionRegions bounds the regions of one version token. Each costs a call.
 	maxVersionRegions = 64
 
 	fieldReadPoint = 11 // of ScanResponse: uint64; gohbase's schema lacks it

@@ -95,7 +95,7 @@ func PauseBackground() {
 	}
 }
 
-// inBackground tells whether pebble has started this goroutine. The stack is the only
+// inBackground reports whether pebble has started this goroutine. The stack is the only
 // thing that says who reads.
 func inBackground() bool {
 	stack := make([]byte, 64<<10)

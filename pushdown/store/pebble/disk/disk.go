@@ -79,7 +79,7 @@ func New(cfg Config) (*FS, error) {
 // Close releases the directory. Open files stay open.
 func (d *FS) Close() error { return d.marker.close() }
 
-// Columns tells whether the database may have sealed columns, which older releases cannot read.
+// Columns reports whether the database may have sealed columns, which older releases cannot read.
 func (d *FS) Columns() bool { return d.marker.columns() }
 
 // SetColumns makes older releases refuse the database. It is durable when it returns.
@@ -88,13 +88,13 @@ func (d *FS) SetColumns() error { return d.marker.setColumns() }
 // SetServing says whether the database is open.
 func (d *FS) SetServing(on bool) { d.serving.Store(on) }
 
-// Filled tells whether the newest log has records.
+// Filled reports whether the newest log has records.
 func (d *FS) Filled() bool { return d.filled.Load() == d.newest.Load() }
 
-// Broken tells whether a log has failed.
+// Broken reports whether a log has failed.
 func (d *FS) Broken() bool { return d.broken.Load() }
 
-// foreign tells whether a file is none of the database, but lies in another directory.
+// foreign reports whether a file is none of the database, but lies in another directory.
 func (d *FS) foreign(name string) bool { return d.PathDir(name) != d.dir }
 
 // Unwrap returns the wrapped file system.
@@ -266,7 +266,7 @@ func (f *table) synced(err error) error {
 	return f.fail(err)
 }
 
-// isManifest tells whether a name is that of a MANIFEST.
+// isManifest reports whether a name is that of a MANIFEST.
 func isManifest(base string) bool {
 	return strings.HasPrefix(base, "MANIFEST-")
 }

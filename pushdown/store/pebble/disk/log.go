@@ -59,7 +59,7 @@ func (l *logFile) Write(p []byte) (int, error) {
 	return n, l.fail(err)
 }
 
-// isEndOfLog tells whether p is the chunk that ends a closed log; see package journal.
+// isEndOfLog reports whether p is the chunk that ends a closed log; see package journal.
 func isEndOfLog(p []byte) bool {
 	return len(p) == 11 && p[6] == 5 && string(p[:6]) == "\x00\x00\x00\x00\x00\x00"
 }
@@ -99,10 +99,10 @@ func (l *logFile) extend(size int64) error {
 // Sync is SyncData: pebble calls either.
 func (l *logFile) Sync() error { return l.SyncData() }
 
-// SyncData makes what was written durable. The first time, before anybody can be told
+// SyncData makes what was written durable. The first time, before anybody can learn
 // that a record is durable, it also writes the marker that the log must exist.
 func (l *logFile) SyncData() error {
-	// Taken before the sync: what is added meanwhile need not be durable.
+	// Taken before the sync: what is added in the meantime need not be durable.
 	size := l.size
 	if err := l.File.SyncData(); err != nil {
 		return l.fail(err)

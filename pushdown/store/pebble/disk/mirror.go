@@ -8,7 +8,7 @@ import (
 )
 
 // mirrored is a MANIFEST and its copy. Both are synced before a sync returns: what is
-// missing in one of them is in the other, unless nobody was told that it is durable.
+// missing in one of them is in the other, unless it was never reported as durable.
 type mirrored struct {
 	vfs.File
 	copy vfs.File

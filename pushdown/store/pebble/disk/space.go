@@ -10,14 +10,14 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// Pauses between attempts. The second is the longest; nothing else tells when there
+// Pauses between attempts. The second is the longest; nothing else shows when there
 // is space again.
 const (
 	firstPause = 10 * time.Millisecond
 	lastPause  = time.Second
 )
 
-// IsFull tells whether an error says that the disk is full, or a quota used up.
+// IsFull reports whether an error says that the disk is full, or a quota used up.
 func IsFull(err error) bool {
 	return vfs.IsNoSpaceError(err) || errors.Is(err, syscall.EDQUOT)
 }

@@ -30,7 +30,7 @@
 //
 // # Torn, or damaged
 //
-// Records are synced in their order, and nobody is told of a record before that. A
+// Records are synced in their order, and nobody learns of a record before that. A
 // crash may leave any of the sectors that were not synced: a sector that did not reach
 // the disk is zeros from where the synced part ended. So a hole between records is
 // damage (Hole.Damage) if a later chunk says that the hole's offset was on disk, or if

@@ -34,8 +34,8 @@ func records(rng *rand.Rand, n int) (out [][]byte) {
 	return out
 }
 
-// logOf returns a log as pebble writes it, each record synced. offsets tells whether chunks say up
-// to which offset the log was synced.
+// logOf returns a log as pebble writes it, each record synced. With offsets, chunks say up to which
+// offset the log was synced.
 func logOf(t *testing.T, records [][]byte, offsets, closed bool) []byte {
 	t.Helper()
 	d := &disk{}
@@ -389,7 +389,7 @@ func changed(t *testing.T, what string, whole, got Reading, at int64) {
 
 // If sectors, or the rest of one, are blank before others that are there, the log may have been
 // torn by a crash, which is no damage. It is damage if other bytes are blank or changed, or if a
-// later chunk tells that the sectors were synced.
+// later chunk says that the sectors were synced.
 func TestRead_torn(t *testing.T) {
 	var want [][]byte
 	for i := range 20 {

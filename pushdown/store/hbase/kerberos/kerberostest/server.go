@@ -37,7 +37,7 @@ type Server struct {
 	Refusal       string // it refuses every ticket with this message
 	WrongTime     bool   // its AP-REP is of another request
 	HeaderRefusal []byte // what it sends after the client's header, before it closes
-	Damage        int    // the number of the reply's token of which a bit is changed, from 1
+	Damage        int    // the number, from 1, of the reply's token that has one bit changed
 }
 
 // Serve makes the handshake on nc, connects to the server behind it by dial and passes on
