@@ -207,12 +207,12 @@ func worlds(last string) []string {
 // inWorlds matches the faults that worlds of the simulation catch: of parts and attempts, found servers, scans and
 // writes on HBase, remembered answers, compaction, retention, rollups, names, live queries, and the
 // log and columns of the embedded store. Those that they do not catch are in pushdown/docs/faults.md with the reason.
-const inWorlds = `^(failed-attempt-kept|attempt-merged-twice|hole-not-issued-again|interval-accepted-unwanted|` +
+const inWorlds = `^(failed-attempt-kept|attempt-merged-twice|hole-not-issued-again|` +
 	`cut-loses-a-row|boundary-row-read-twice|half-row-delivered|heartbeat-taken-for-the-end|` +
 	`left-out-taken-for-done|log-skipped|read-point-ignored|half-answer-kept|answer-of-changed-rows|` +
 	`final-before-the-gap|late-point-in-a-kept-row|` +
 	`last-group-left-out-of-a-delta|failed-write-acknowledged|ack-before-write|ack-before-sync|` +
-	`sync-without-waiting|uid-told-before-sync|uid-lost-to-another-writer-taken|sealed-run-over-descent|` +
-	`sealed-types-lost|change-not-counted|made-proof-of-raw-rows-ignored|retention-an-hour-early|` +
-	`unsigned-announcement-counts|announcement-of-another-address|replayed-announcement-counts|` +
-	`any-signature-is-a-proof|proof-for-any-address|anybody-may-ask|token-for-a-stranger)$`
+	`sync-without-waiting|sealed-types-lost|change-not-counted|made-proof-of-raw-rows-ignored|` +
+	`retention-an-hour-early|unsigned-announcement-counts|announcement-of-another-address|` +
+	`replayed-announcement-counts|any-signature-is-a-proof|proof-for-any-address|anybody-may-ask|` +
+	`token-for-a-stranger)$`

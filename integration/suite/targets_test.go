@@ -109,3 +109,29 @@ func TestTargets_names(t *testing.T) {
 		t.Error("a target that does not exist: no error")
 	}
 }
+
+// The simulation is tried with faults that there are: one whose name no source has is never planted.
+func TestTargets_faults(t *testing.T) {
+	planted := map[string]bool{}
+	marker := regexp.MustCompile("//" + `fault:([a-z0-9-]+)`)
+	for _, dir := range []string{"encoding", "gateway", "pushdown"} {
+		err := filepath.WalkDir(filepath.Join("..", "..", dir), func(path string, _ os.DirEntry, err error) error {
+			if err != nil || filepath.Ext(path) != ".go" {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			for _, m := range marker.FindAllSubmatch(text, -1) {
+				planted[string(m[1])] = true
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name := range strings.SplitSeq(strings.Trim(inWorlds, "^()$"), "|") {
+		if !planted[name] {
+			t.Errorf("the target simulation-power names the fault %s, which no source has", name)
+		}
+	}
+}
