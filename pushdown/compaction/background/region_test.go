@@ -145,7 +145,7 @@ func TestPiece(t *testing.T) {
 		leases := worker.cfg.Leases.Store
 		check := func(what string, due time.Duration, failures int64, warnings int) {
 			t.Helper()
-			if got := r.due.Sub(time.Now()); got != due || worker.totals.Read().failures != failures ||
+			if got := time.Until(r.due); got != due || worker.totals.Read().failures != failures ||
 				len(w.log.Lines("level=WARN")) != warnings {
 				t.Errorf("%s: due in %v, %d failures, the log has %q, want %v, %d and %d lines", what, got,
 					worker.totals.Read().failures, w.log.Lines("level=WARN"), due, failures, warnings)
