@@ -36,8 +36,8 @@ const (
 	spansAtOnce = 4
 )
 
-// spanKey names the part of a key range in one region, and a family. The start may be before the
-// region, and the stop after it.
+// spanKey names the part of a key range in one region, and a family. The stop may be after the
+// region.
 type spanKey struct{ family, region, start, stop string }
 
 // mark is a moment at which the state of a span was observed. Its epoch represents the cells that

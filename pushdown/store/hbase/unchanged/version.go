@@ -224,7 +224,11 @@ func (p *Prover) sameAfter(ctx context.Context, table string, s *rangeState) err
 
 // span returns the part of a range in one of its regions.
 func (s *rangeState) span(i int, family string, r store.KeyRange) spanKey {
-	return spanKey{family, string(s.locs[i].Name), string(r.Start), string(r.Stop)}
+	start := r.Start
+	if i > 0 { // so that ranges which begin before the region share its marks
+		start = s.locs[i].Start
+	}
+	return spanKey{family, string(s.locs[i].Name), string(start), string(r.Stop)}
 }
 
 // locateAll returns the regions of a range, in key order.
